@@ -25,6 +25,14 @@ for (const writeConcern of [{w: -1}, {w: 51}, {w: true}, {w: 1, unheardOf: 1}, {
 assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 100}], writeConcern: 1}), ErrorCodes.TypeMismatch);
 assert.eq(7, coll.find().itcount());
 
+// Who asks for no acknowledgement hears of no statement's error, unless the journal is to be waited for.
+assert.commandWorked(db.runCommand({insert: name, documents: [{_id: "once"}]}));
+const again = (writeConcern) => db.runCommand({insert: name, documents: [{_id: "once"}], writeConcern: writeConcern});
+assert(!("writeErrors" in assert.commandWorkedIgnoringWriteErrors(again({w: 0}))));
+assert.eq(11000, again({w: 0, j: true}).writeErrors[0].code);
+assert.eq(11000, again({w: 1}).writeErrors[0].code);
+assert.commandWorked(db.runCommand({delete: name, deletes: [{q: {_id: "once"}, limit: 1}]}));
+
 // Reads have none.
 assert.commandFailedWithCode(db.runCommand({find: name, writeConcern: {w: 1}}), [ErrorCodes.InvalidOptions, 40415]);
 assert.commandFailedWithCode(db.runCommand({count: name, writeConcern: {w: 1}}), [ErrorCodes.InvalidOptions, 40415]);

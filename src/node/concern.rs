@@ -8,6 +8,11 @@ use crate::{Node, log_failed};
 use document::{Document, Result, bail, codes, doc};
 use std::sync::atomic::Ordering;
 
+/// Ends of a wait after which the write is there, and nobody knows whether it stays: this member stepped down, or a new
+/// configuration has no such mode or tag.
+const LEAVE_OPEN: [i32; 3] =
+    [codes::PRIMARY_STEPPED_DOWN, codes::UNKNOWN_REPL_WRITE_CONCERN, codes::NO_SUCH_KEY];
+
 impl Node {
     /// Waits as the operation's write concern asks for everything the operation committed. Answers the
     /// `writeConcernError` to show, if any.
@@ -44,8 +49,8 @@ impl Node {
         self.within(wc, provenance, self.wait_operation_committed(op)).await
     }
 
-    /// Waits as long as the concern allows; the `writeConcernError` when it took longer, or when this member stepped down
-    /// meanwhile: the write is there, and nobody knows whether it stays.
+    /// Waits as long as the concern allows; the `writeConcernError` when it took longer, or when the wait ended with one of
+    /// `LEAVE_OPEN`.
     async fn within(
         &self,
         wc: &WriteConcern,
@@ -60,7 +65,7 @@ impl Node {
             },
         };
         match done {
-            Err(e) if e.code == codes::PRIMARY_STEPPED_DOWN => {
+            Err(e) if LEAVE_OPEN.contains(&e.code) => {
                 Ok(Some(doc! { "code": e.code, "codeName": e.code_name(), "errmsg": e.message }))
             }
             done => done.map(|()| None),
@@ -69,26 +74,12 @@ impl Node {
 
     fn refused_concern(&self, wc: &WriteConcern, provenance: &str) -> Option<Document> {
         // What nearly every write asks for can always be met.
-        if matches!(wc.w, WriteAck::Nodes(0 | 1) | WriteAck::Majority) {
+        if matches!(wc.w, WriteAck::Nodes(0 | 1) | WriteAck::Majority) || !self.is_replica_set() {
             return None;
         }
-        let error = |code: i32, message: &str| {
-            doc! { "code": code, "codeName": document::error::code_name(code), "errmsg": message,
-            "errInfo": waiting::shown(wc, provenance) }
-        };
-        if self.replication.standing().config.is_some() {
-            return self.unsatisfiable(wc).map(|(code, message)| error(code, &message));
-        }
-        match &wc.w {
-            WriteAck::Nodes(n) if *n > 1 && self.is_replica_set() => {
-                Some(error(codes::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"))
-            }
-            WriteAck::Tag(tag) if self.is_replica_set() => Some(error(
-                codes::UNKNOWN_REPL_WRITE_CONCERN,
-                &format!("No write concern mode named '{tag}' found in replica set configuration"),
-            )),
-            _ => None,
-        }
+        let refused = self.check_satisfiable(wc).err()?;
+        Some(doc! { "code": refused.code, "codeName": refused.code_name(), "errmsg": refused.message,
+        "errInfo": waiting::shown(wc, provenance) })
     }
 
     /// Refuses write concerns that cannot be met by this kind of node before anything is written.
@@ -104,8 +95,8 @@ impl Node {
                 bail!(BAD_VALUE, "cannot use 'w' > 1 when a host is not replicated")
             }
             // Tags given as numbers are looked up in a set's configuration only: a node without one ignores them.
-            WriteAck::Tag(tag) if tag == crate::operation::TAGS => Ok(()),
-            WriteAck::Tag(_) => bail!(
+            WriteAck::Tags(_) => Ok(()),
+            WriteAck::Mode(_) => bail!(
                 BAD_VALUE,
                 "cannot use non-majority 'w' mode when a host is not a member of a replica set"
             ),

@@ -118,11 +118,14 @@ pub struct SessionFields {
     pub stmt_ids: Vec<i32>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum WriteAck {
     Nodes(i64),
     Majority,
-    Tag(String),
+    /// One of the configuration's `getLastErrorModes`.
+    Mode(String),
+    /// How many different values of each tag.
+    Tags(Document),
 }
 
 /// A parsed write concern. `given` tells a client's own from the default.
@@ -157,25 +160,30 @@ fn check_provenance(concern: &str, v: ValueRef<'_>) -> Result<()> {
     }
 }
 
-/// What stands for a `w` that counts nodes by tags. No mode can be called so.
-pub const TAGS: &str = "tags\0";
-
-/// Tags name how many nodes of each kind must have a write.
-fn check_tags(tags: Doc<'_>) -> Result<()> {
-    if tags.is_empty() {
+/// How many different values of each tag the members that have a write must carry.
+fn parse_tags(given: Doc<'_>) -> Result<Document> {
+    if given.is_empty() {
         bail!(FAILED_TO_PARSE, "tagged write concern requires tags");
     }
-    match tags.iter().find(|e| !e.value().is_number()) {
-        Some(e) => bail!(
-            FAILED_TO_PARSE,
-            "tags must be a single level document with only number values; found: {}",
-            e.value().type_name()
-        ),
-        None => Ok(()),
+    let mut tags = Document::new();
+    for e in given.iter() {
+        let Some(wanted) = crate::shape::to_long(e.value()) else {
+            bail!(
+                FAILED_TO_PARSE,
+                "tags must be a single level document with only number values; found: {}",
+                e.value().type_name()
+            )
+        };
+        tags.insert(e.name(), wanted);
     }
+    Ok(tags)
 }
 
 impl WriteConcern {
+    /// Whether the client wants to hear nothing of what became of its statements.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.w == WriteAck::Nodes(0) && !self.journal
+    }
     pub fn majority() -> WriteConcern {
         WriteConcern { w: WriteAck::Majority, journal: false, timeout: None, given: false }
     }
@@ -187,11 +195,8 @@ impl WriteConcern {
         for e in doc.iter() {
             match (e.name(), e.value()) {
                 ("w", ValueRef::String("majority")) => wc.w = WriteAck::Majority,
-                ("w", ValueRef::String(tag)) => wc.w = WriteAck::Tag(tag.to_string()),
-                ("w", ValueRef::Document(tags)) => {
-                    check_tags(tags)?;
-                    wc.w = WriteAck::Tag(TAGS.to_string());
-                }
+                ("w", ValueRef::String(mode)) => wc.w = WriteAck::Mode(mode.to_string()),
+                ("w", ValueRef::Document(tags)) => wc.w = WriteAck::Tags(parse_tags(tags)?),
                 ("w", v) if v.is_number() && document::number::is_nan(&v.to_value()) => {
                     bail!(
                         FAILED_TO_PARSE,
@@ -249,7 +254,8 @@ impl WriteConcern {
         match &self.w {
             WriteAck::Nodes(n) => d.push("w", *n as i32),
             WriteAck::Majority => d.push("w", "majority"),
-            WriteAck::Tag(t) => d.push("w", t.as_str()),
+            WriteAck::Mode(name) => d.push("w", name.as_str()),
+            WriteAck::Tags(tags) => d.push("w", tags.clone()),
         }
         if self.journal {
             d.push("j", true);
@@ -358,6 +364,17 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
+    /// Adds to a row of `$currentOp` whose it is.
+    pub fn describe(&self, row: &mut Document) {
+        row.push("connectionId", self.connection_id);
+        row.push("client", self.remote.as_str());
+        if let Some(app) = &*self.app_name.lock() {
+            row.push("appName", app.as_str());
+        }
+        if let Some(metadata) = &*self.metadata.lock() {
+            row.push("clientMetadata", metadata.clone());
+        }
+    }
     pub fn user(&self) -> Option<Arc<crate::auth::User>> {
         self.user.load_full()
     }

@@ -1,36 +1,70 @@
 //! Write concerns of a set of several: which members must have a write before it is acknowledged.
 
-use super::{MemberState, Replication, known, order};
+use super::{MemberState, Replication, SetConfig, known, order};
 use crate::operation::{Operation, WriteAck, WriteConcern};
 use crate::{Node, log_failed};
-use document::{Document, Result, codes, doc};
+use document::{Document, Result, Value, bail, doc};
 use storage::log::OpTime;
 
 /// How a write concern is met in the present configuration.
 enum Need {
     Majority,
     Members(usize),
-    Mode(Document),
+    /// How many different values of each tag.
+    Tags(Document),
+}
+
+impl Need {
+    /// # Errors
+    /// UnknownReplWriteConcern (79) for a mode, NoSuchKey (4) for a tag, that the configuration does not have.
+    fn of(w: &WriteAck, config: Option<&SetConfig>) -> Result<Need> {
+        match w {
+            WriteAck::Majority => Ok(Need::Majority),
+            WriteAck::Nodes(n) => Ok(Need::Members(usize::try_from(*n).unwrap_or(0))),
+            WriteAck::Mode(name) => match config.and_then(|c| c.mode(name)) {
+                Some(tags) => Ok(Need::Tags(tags.clone())),
+                None => bail!(
+                    UNKNOWN_REPL_WRITE_CONCERN,
+                    "No write concern mode named '{name}' found in replica set configuration"
+                ),
+            },
+            WriteAck::Tags(tags) => match tags.keys().find(|tag| !config.is_some_and(|c| c.has_tag(tag))) {
+                Some(tag) => bail!(NO_SUCH_KEY, "No replica set tag key {tag} in config"),
+                None => Ok(Need::Tags(tags.clone())),
+            },
+        }
+    }
+    /// A set without a configuration counts for one member.
+    fn is_satisfiable(&self, config: Option<&SetConfig>) -> bool {
+        match self {
+            Need::Majority => true,
+            Need::Members(n) => {
+                *n <= config.map_or(1, |c| c.members().iter().filter(|m| m.bears_data()).count())
+            }
+            Need::Tags(tags) => config.is_some_and(|c| c.can_satisfy(tags)),
+        }
+    }
 }
 
 impl Node {
-    /// Why the concern can never be met in the present configuration: code and message.
-    pub fn unsatisfiable(&self, wc: &WriteConcern) -> Option<(i32, String)> {
+    /// Whether the concern can ever be met in the present configuration.
+    ///
+    /// # Errors
+    /// UnsatisfiableWriteConcern (100), UnknownReplWriteConcern (79), NoSuchKey (4) for a tag that no member carries.
+    pub fn check_satisfiable(&self, wc: &WriteConcern) -> Result<()> {
         let standing = self.replication.standing();
-        let config = standing.config.as_ref()?;
-        let bearing = config.members().iter().filter(|m| m.bears_data()).count() as i64;
-        let too_few = (codes::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes".to_string());
-        match &wc.w {
-            WriteAck::Nodes(n) => (*n > bearing).then_some(too_few),
-            WriteAck::Tag(tag) => match config.mode(tag) {
-                None => Some((
-                    codes::UNKNOWN_REPL_WRITE_CONCERN,
-                    format!("No write concern mode named '{tag}' found in replica set configuration"),
-                )),
-                Some(mode) => (!config.can_satisfy(mode)).then_some(too_few),
-            },
-            WriteAck::Majority => None,
-        }
+        let config = standing.config.as_deref();
+        let mode = match (Need::of(&wc.w, config)?.is_satisfiable(config), &wc.w) {
+            (true, _) => return Ok(()),
+            (false, WriteAck::Mode(name)) => Value::from(name.as_str()),
+            (false, WriteAck::Tags(tags)) => Value::from(tags.clone()),
+            (false, _) => bail!(UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"),
+        };
+        bail!(
+            UNSATISFIABLE_WRITE_CONCERN,
+            "Not enough nodes match write concern mode \"{}\"",
+            document::extended_json::to_relaxed(&mode)
+        )
     }
 
     /// The concern of a write that names none: a majority, unless an arbiter makes that fragile.
@@ -48,14 +82,9 @@ impl Node {
         wc: &WriteConcern,
         majority: bool,
     ) -> Result<()> {
-        let need = match &wc.w {
-            _ if majority => Need::Majority,
-            WriteAck::Majority => Need::Majority,
-            WriteAck::Nodes(n) => Need::Members(usize::try_from(*n).unwrap_or(0)),
-            WriteAck::Tag(tag) => {
-                let standing = self.replication.standing();
-                Need::Mode(standing.config.as_ref().and_then(|c| c.mode(tag)).cloned().unwrap_or_default())
-            }
+        let need = match majority {
+            true => Need::Majority,
+            false => Need::of(&wc.w, self.replication.standing().config.as_deref())?,
         };
         if let Need::Majority = need {
             return self.wait_operation_committed(op).await;
@@ -83,7 +112,7 @@ impl Node {
             let config = self.replication.standing().config.clone();
             let enough = match need {
                 Need::Members(n) => holders.len() >= *n,
-                Need::Mode(mode) => config.is_some_and(|c| c.satisfies(mode, &holders)),
+                Need::Tags(tags) => config.is_some_and(|c| c.satisfies(tags, &holders)),
                 Need::Majority => order(self.committed()) >= order(optime),
             };
             if enough {

@@ -244,7 +244,7 @@ impl SetConfig {
                         document::extended_json::to_relaxed(count)
                     )));
                 }
-                if !self.members.iter().any(|m| m.tags.contains_key(tag)) {
+                if !self.has_tag(tag) {
                     return Err(unfit(format!(
                         "No member of the set has the tag {tag} of the write concern mode {mode}"
                     )));
@@ -383,6 +383,10 @@ impl SetConfig {
     fn show_members(&mut self) {
         let shown = self.members.iter().map(|m| Value::from(shown(m))).collect();
         self.document.insert("members", Value::Array(shown));
+    }
+    /// Whether some member carries the tag.
+    pub fn has_tag(&self, tag: &str) -> bool {
+        self.members.iter().any(|m| m.tags.contains_key(tag))
     }
     /// Whether members could ever satisfy the mode.
     pub fn can_satisfy(&self, mode: &Document) -> bool {

@@ -89,8 +89,13 @@ pub fn show_concern_error(reply: &mut Reply, error: Document, retryable: bool) {
 /// Ends a command that writes: its members, then the acknowledgement. A command that failed is acknowledged too, since
 /// drivers look at the write concern's error first.
 pub async fn conclude(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
+    let internal = context.connection.client.internal.load(std::sync::atomic::Ordering::Relaxed);
     let mut error = match done {
-        Ok(fields) => {
+        Ok(mut fields) => {
+            // A router has to know, whatever its client wants to hear.
+            if context.operation.write_concern.is_unacknowledged() && !internal {
+                fields.remove("writeErrors");
+            }
             reply.fields(&fields);
             return acknowledge(context, reply).await;
         }

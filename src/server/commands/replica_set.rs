@@ -613,7 +613,7 @@ fn default_write_concern(given: Doc<'_>) -> Result<WriteConcern> {
     let mut concern = WriteConcern::parse(given)?;
     // A null names a mode, the empty one.
     if let Some(ValueRef::Null) = given.get("w") {
-        concern.w = WriteAck::Tag(String::new());
+        concern.w = WriteAck::Mode(String::new());
     }
     if concern.w == WriteAck::Nodes(0) {
         bail!(BAD_VALUE, "Unacknowledged write concern is not suitable for the default write concern");
@@ -622,13 +622,6 @@ fn default_write_concern(given: Doc<'_>) -> Result<WriteConcern> {
         bail!(BAD_VALUE, "A default write concern with a 'wtimeout' needs a 'w' too");
     }
     Ok(concern)
-}
-
-fn check_satisfiable(node: &node::Node, concern: &WriteConcern) -> Result<()> {
-    match node.unsatisfiable(concern) {
-        Some((code, message)) => Err(document::Error::new(code, message)),
-        None => Ok(()),
-    }
 }
 
 /// A default read concern has a level and nothing else.
@@ -650,7 +643,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     }
     let node = node(context)?;
     if context.operation.write_concern.given {
-        check_satisfiable(node, &context.operation.write_concern)?;
+        node.check_satisfiable(&context.operation.write_concern)?;
     }
     let mut stored = stored_defaults(node)?;
     stored.insert("_id", DEFAULTS_ID);
@@ -660,7 +653,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         if given.get("w").is_none() && stored.contains_key("defaultWriteConcern") {
             bail!(ILLEGAL_OPERATION, "The global default write concern cannot be unset once it is set.");
         }
-        check_satisfiable(node, &concern)?;
+        node.check_satisfiable(&concern)?;
         let mut shown = doc! { "w": given.get("w").map(|v| v.to_value()).unwrap_or(Value::Int32(1)) };
         if concern.journal {
             shown.push("j", true);

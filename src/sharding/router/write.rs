@@ -101,11 +101,19 @@ async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
     let mut write = Write::new(task, &ns, kind)?;
     let placement = write.placement().await?;
     write.give_ids(&placement);
-    if let Some(reply) = write.in_one_batch(&placement).await? {
+    let reply = match write.in_one_batch(&placement).await? {
+        Some(reply) => reply,
+        None => {
+            write.finish().await?;
+            write.outcome.reply(kind)
+        }
+    };
+    if !task.op.write_concern.is_unacknowledged() {
         return Ok(reply);
     }
-    write.finish().await?;
-    Ok(write.outcome.reply(kind))
+    let mut reply = reply.doc().to_document();
+    reply.remove("writeErrors");
+    Ok(reply.to_doc_buf())
 }
 
 /// A write command under way.

@@ -43,7 +43,7 @@ const ownerOf = (x) => {
 // x, where it is to go, and who is held up where.
 for (const [x, to, point] of [
          [1, "config", "migrateThreadHangAtStep3"], [1, "config", "moveChunkHangAtStep4"],
-         [-1, other, "moveChunkHangAtStep3"], [-1, other, "moveChunkHangAtStep5"], [-1, other, "hangBeforeWritingDecision"],
+         [-1, other, "moveChunkHangAtStep3"], [-1, other, "moveChunkHangAtStep5"], [-1, other, "hangBeforeMakingCommitDecisionDurable"],
 ]) {
     const held = () => point === "moveChunkHangAtStep4" ? st.rs1.getPrimary() : st.config0;
     const hung = configureFailPoint(held(), point);

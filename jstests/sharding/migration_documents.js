@@ -67,7 +67,7 @@ if (task) {
 }
 
 // The decision, before it has been carried out.
-whileHung(donor.getMongo(), "hangBeforeWritingDecision", (point) => {
+whileHung(donor.getMongo(), "hangBeforeMakingCommitDecisionDurable", (point) => {
     move = inBackground(db, {moveRange: ns, min: {x: MinKey}, max: {x: 0}, toShard: second});
     point.wait();
     const coordinator = donor.migrationCoordinators.findOne({nss: ns});

@@ -71,7 +71,7 @@ function interrupted(rs, failPoint, expected) {
 interrupted(st.rs0, "moveChunkHangAtStep3", first);
 interrupted(st.rs0, "moveChunkHangAtStep4", first);
 interrupted(st.rs0, "moveChunkHangAtStep5", null);
-interrupted(st.rs0, "hangBeforeWritingDecision", second);
+interrupted(st.rs0, "hangBeforeMakingCommitDecisionDurable", second);
 interrupted(st.rs1, "migrateThreadHangAtStep3", first);
 interrupted(st.rs1, "migrateThreadHangAtStep5", first);
 st.stop();

@@ -153,13 +153,16 @@ async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         Some(ValueRef::Timestamp(at)) => Some(at),
         Some(v) => return Err(request.wrong_type("commitTransaction.commitTimestamp", v, "timestamp")),
     };
+    pause_at(context, "hangBeforeCommitingTxn").await?;
     let done = node(context)?.commit_transaction(&context.operation, at, limits(&context.service)).await;
-    conclude_known(context, reply, done).await
+    conclude_known(context, reply, done).await?;
+    lose_answer(context, "participantReturnNetworkErrorForCommitAfterExecutingCommitLogic")
 }
 
 async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_fields(context, request, &["recoveryToken"])?;
     check_within(context, request)?;
+    pause_at(context, "hangBeforeAbortingTxn").await?;
     let (node, limits) = (node(context)?, limits(&context.service));
     // A router says so of what it does not hear the end of.
     let done = match request.get("unlessPrepared").is_some_and(|v| v.truthy()) {
@@ -170,16 +173,30 @@ async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> R
     let of_coordinator =
         context.connection.client.internal.load(Ordering::Relaxed) && context.operation.write_concern.given;
     match of_coordinator {
-        true => conclude_known(context, reply, done).await,
-        false => conclude(context, reply, done).await,
+        true => conclude_known(context, reply, done).await?,
+        false => conclude(context, reply, done).await?,
     }
+    lose_answer(context, "participantReturnNetworkErrorForAbortAfterExecutingAbortLogic")
 }
 
 async fn prepare(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_within(context, request)?;
     let at = node(context)?.prepare_transaction(&context.operation, limits(&context.service)).await;
     let done = at.map(|at| reply.fields(&doc! { "prepareTimestamp": document::Value::Timestamp(at) }));
-    conclude(context, reply, done).await
+    conclude(context, reply, done).await?;
+    lose_answer(context, "participantReturnNetworkErrorForPrepareAfterExecutingPrepareLogic")
+}
+
+async fn pause_at(context: &Context, fail_point: &str) -> Result<()> {
+    node(context)?.failpoints.pause_operation(&context.operation, fail_point, "admin").await
+}
+
+/// What was done is told as a broken connection while the fail point is set.
+fn lose_answer(context: &Context, fail_point: &str) -> Result<()> {
+    match node(context)?.failpoints.should(fail_point) {
+        true => bail!(HOST_UNREACHABLE, "fail point {fail_point}: the answer is lost"),
+        false => Ok(()),
+    }
 }
 
 async fn coordinate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

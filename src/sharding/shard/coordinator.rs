@@ -256,14 +256,17 @@ impl ShardRole {
     async fn perform(&self, key: Key, participants: &[String], action: Action) -> Event {
         match action {
             Action::PersistParticipants => {
+                self.pause_at("hangBeforeWritingParticipantList").await;
                 self.persist(key, participants, None).await;
                 Event::ParticipantsDurable
             }
             Action::Prepare(shard) => {
+                self.pause_at("hangBeforeSendingPrepare").await;
                 let vote = self.ask_for_vote(key, &shard).await;
                 Event::Voted(shard, vote)
             }
             Action::PersistDecision(decision) => {
+                self.pause_at("hangBeforeWritingDecision").await;
                 if let Decision::Commit(at) = &decision {
                     self.node.log.advance_clock(*at);
                 }
@@ -273,16 +276,27 @@ impl ShardRole {
                 Event::DecisionDurable
             }
             Action::Decide(shard, decision) => {
+                self.pause_at(match decision {
+                    Decision::Commit(_) => "hangBeforeSendingCommit",
+                    Decision::Abort(..) => "hangBeforeSendingAbort",
+                })
+                .await;
                 self.tell_decision(key, &shard, &decision).await;
                 Event::Acknowledged(shard)
             }
             Action::DeleteDocument => {
+                self.pause_at("hangBeforeDeletingCoordinatorDoc").await;
                 let id = doc! { "_id": id_of(key) };
                 // One that stays is taken up after the next start, and tells what is known already.
                 let _ = self.local.delete(COLLECTION, &id).await;
+                self.pause_at("hangAfterDeletingCoordinatorDoc").await;
                 Event::DocumentDeleted
             }
         }
+    }
+
+    async fn pause_at(&self, fail_point: &str) {
+        self.node.failpoints.pause_while_set(fail_point).await;
     }
 
     /// Writes the coordinator's document; returns when it is durable, so never on a node whose log has failed.

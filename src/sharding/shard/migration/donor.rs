@@ -412,13 +412,13 @@ impl Driver {
             Action::LeaveCriticalSection(decision) => self.leave(decision).await,
             Action::AbortRecipient => self.abort_recipient().await?,
             Action::SettleRecipientTask(decision) => {
-                self.pause_at("hangBeforeSending", decision).await;
+                self.pause_at("hangBeforeSending", decision, "").await;
                 self.settle_recipient_task(decision).await?;
             }
             Action::ReleaseRecipient => self.release_recipient().await?,
             Action::SettleOwnTask(decision) => self.settle_own_task(decision).await?,
             Action::ForgetCoordinator(decision) => {
-                self.pause_at("hangBeforeForgettingMigrationAfter", decision).await;
+                self.pause_at("hangBeforeForgettingMigrationAfter", decision, "").await;
                 let id = doc! { "_id": Value::uuid(self.coordinator.id) };
                 self.role.local.delete(COORDINATORS, &id).await?;
             }
@@ -427,10 +427,10 @@ impl Driver {
         Ok(Event::Done)
     }
 
-    /// The fail points `<stem>CommitDecision` and `<stem>AbortDecision`.
-    async fn pause_at(&self, stem: &str, decision: Decision) {
+    /// The fail points `<stem>CommitDecision<end>` and `<stem>AbortDecision<end>`.
+    async fn pause_at(&self, stem: &str, decision: Decision, end: &str) {
         let decided = if decision == Decision::Committed { "Commit" } else { "Abort" };
-        self.role.node.failpoints.pause_while_set(&format!("{stem}{decided}Decision")).await;
+        self.role.node.failpoints.pause_while_set(&format!("{stem}{decided}Decision{end}")).await;
     }
     async fn step(&self, n: i32) {
         if let Some((donation, _)) = &self.running {
@@ -640,7 +640,7 @@ impl Driver {
     }
 
     async fn persist(&mut self, decision: Decision) -> Result<()> {
-        self.role.node.failpoints.pause_while_set("hangBeforeWritingDecision").await;
+        self.pause_at("hangBeforeMaking", decision, "Durable").await;
         let id = Value::uuid(self.coordinator.id);
         self.role.local.modify(COORDINATORS, &id, |d| d.insert("decision", decision.name())).await?;
         self.coordinator.decision = Some(decision);

@@ -198,8 +198,8 @@ crashes! {
     donor_crashes_after_the_recipient_started: "a" "moveChunkHangAtStep3" "a" None;
     donor_crashes_in_the_steady_state: "a" "moveChunkHangAtStep4" "a" None;
     donor_crashes_when_the_recipient_has_everything: "a" "moveChunkHangAtStep5" "a" None;
-    donor_crashes_before_the_decision_is_written: "a" "hangBeforeWritingDecision" "a" None;
-    donor_crashes_before_it_writes_what_a_lost_answer_meant: "a" "hangBeforeWritingDecision" "a" LoseAnswer;
+    donor_crashes_before_the_decision_is_written: "a" "hangBeforeMakingCommitDecisionDurable" "a" None;
+    donor_crashes_before_it_writes_what_a_lost_answer_meant: "a" "hangBeforeMakingCommitDecisionDurable" "a" LoseAnswer;
     donor_crashes_after_the_commit: "a" "moveChunkHangAtStep6" "a" None;
     recipient_crashes_before_the_clone: "b" "migrateThreadHangAtStep2" "b" None;
     recipient_crashes_after_the_clone: "b" "migrateThreadHangAtStep4" "b" None;

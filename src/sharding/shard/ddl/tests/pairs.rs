@@ -93,7 +93,7 @@ fn steps_of_migration() -> Vec<(&'static str, String)> {
         |stem: &'static str| (1..).map(move |n| format!("{stem}{n}")).take_while(|name| is_known(name));
     let donor = numbered("moveChunkHangAtStep").map(|name| ("a", name));
     let recipient = numbered("migrateThreadHangAtStep").map(|name| ("b", name));
-    let later = ["hangBeforeWritingDecision", "hangBeforePostMigrationCommitRefresh"];
+    let later = ["hangBeforeMakingCommitDecisionDurable", "hangBeforePostMigrationCommitRefresh"];
     let later = later.into_iter().map(|name| ("a", name.to_string()));
     donor.chain(recipient).chain(later).collect()
 }

@@ -114,7 +114,13 @@ assert.commandWorked(a.begin().run(set(1, 8)));
 const idle = db.getSiblingDB("admin").aggregate([{$currentOp: {idleSessions: true}},
     {$match: {type: "idleSession", "lsid.id": a.lsid.id}}]).toArray();
 assert.eq(1, idle.length);
-assert.eq(NumberLong(a.number()), idle[0].transaction.parameters.txnNumber);
+assert.eq(["type", "host", "desc", "connectionId", "client", "appName", "clientMetadata", "lsid", "transaction", "waitingForLock",
+    "active", "locks"], Object.keys(idle[0]));
+assert.eq({txnNumber: NumberLong(a.number()), autocommit: false, readConcern: {level: "local", provenance: "implicitDefault"}},
+    idle[0].transaction.parameters);
+for (const date of ["startWallClockTime", "expiryTime"]) {
+    assert(/^\d{4}-\d\d-\d\dT.*\+00:00$/.test(idle[0].transaction[date]), tojson(idle[0]));
+}
 assert.commandWorked(db.runCommand({killSessions: [a.lsid]}));
 assert.commandFailedWithCode(a.end("commitTransaction"), ErrorCodes.NoSuchTransaction);
 const status = db.serverStatus().transactions;

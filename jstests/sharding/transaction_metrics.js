@@ -54,6 +54,15 @@ for (const [kind, statements, shards] of [
     statements.forEach((statement) => statement(kind));
     const open = () => [status().currentOpen, status().currentInactive].map(Number);
     assert.eq([before.currentOpen + 1, before.currentInactive + 1], open(), kind);
+    const [idle] = admin.aggregate([{$currentOp: {localOps: true}}, {$match: {type: "idleSession", "lsid.id": session.getSessionId().id}}])
+        .toArray();
+    const shown = idle.transaction;
+    assert.eq(shards, shown.numParticipants, tojson(idle));
+    assert.eq(shown.numReadOnlyParticipants + shown.numNonReadOnlyParticipants, shards, tojson(idle));
+    assert.eq([true], shown.participants.map((p) => p.coordinator).filter((c) => c), tojson(idle));
+    assert.eq(kind === "readOnly" ? shards : shards - statements.filter((s) => s !== read).length, shown.numReadOnlyParticipants);
+    assert.eq(NumberLong(session.getTxnNumber_forTesting()), shown.parameters.txnNumber);
+    assert.eq("string", typeof shown.startWallClockTime);
     assert.commandWorked(session.commitTransaction_forTesting());
     // A commit that is repeated is the same commit.
     const field = {lsid: session.getSessionId(), txnNumber: session.getTxnNumber_forTesting(), autocommit: false};

@@ -79,9 +79,22 @@ const GRACE: Duration = Duration::from_millis(50);
 /// The pause between attempts to end one whose session is busy.
 const BUSY: Duration = Duration::from_millis(20);
 
+/// What was done with sessions since the node was started.
+#[derive(Default)]
+pub struct Counts {
+    /// Retryable writes that had been executed before, wholly or in part, and how many of their statements.
+    pub retried_commands: AtomicI64,
+    pub retried_statements: AtomicI64,
+    /// Changes of what `config.transactions` shows, made as primary.
+    pub changes: AtomicI64,
+}
+
 /// Held while an operation runs a statement of a retryable write.
 pub struct Checkout {
     pub session: Arc<SessionSlot>,
+    counts: Arc<Counts>,
+    /// Some statement was executed before.
+    retried: AtomicBool,
     /// The children that have committed something under the same number.
     children: Vec<Arc<SessionSlot>>,
     _guard: tokio::sync::OwnedMutexGuard<()>,
@@ -97,13 +110,25 @@ impl Checkout {
         };
         match found {
             Statement::AlreadyExecuted(_) if simulation::omits(Check::Executed) => Ok(Statement::Execute),
+            Statement::AlreadyExecuted(at) => {
+                self.count_retried();
+                Ok(Statement::AlreadyExecuted(at))
+            }
             found => Ok(found),
+        }
+    }
+
+    fn count_retried(&self) {
+        self.counts.retried_statements.fetch_add(1, Ordering::Relaxed);
+        if !self.retried.swap(true, Ordering::Relaxed) {
+            self.counts.retried_commands.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 #[derive(Default)]
 pub struct SessionTable {
+    pub counts: Arc<Counts>,
     slots: Mutex<BTreeMap<SessionId, Arc<SessionSlot>>>,
     /// Whether there was ever a child: most nodes never see one.
     has_children: AtomicBool,
@@ -167,12 +192,10 @@ impl SessionTable {
             }
         };
         session.state.lock().begin(number, || document::encoding::hex(&parent.id))?;
-        if !self.has_children.load(Ordering::Relaxed) {
-            return Ok(Checkout { session, children: Vec::new(), _guard: guard });
-        }
         let mut children = self.settle_children(node, op, parent, number, child).await?;
         children.retain(|c| c.executes() == Some(number) && c.state.lock().phase == Phase::Committed);
-        Ok(Checkout { session, children, _guard: guard })
+        let (counts, retried) = (self.counts.clone(), AtomicBool::new(false));
+        Ok(Checkout { session, counts, retried, children, _guard: guard })
     }
 
     /// Returns when nothing is in progress in the children of the numbers up to `number`, but for `except`, which it returns;

@@ -175,7 +175,8 @@ fn start_router(service: &Arc<Service>) {
     let _ = router.own_operations.set(Box::new(move |flags, client| {
         let idle_connections = flags.get_bool("idleConnections") == Some(true);
         let owners = Owners::operating(flags, client);
-        let shown = Shown { owners, idle_connections, idle_sessions: false };
+        let idle_sessions = flags.get_bool("idleSessions").unwrap_or(true);
+        let shown = Shown { owners, idle_connections, idle_sessions };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);

@@ -161,16 +161,22 @@ impl Operations {
         }
     }
     /// One document for each operation (and each idle connection where asked for), as `$currentOp` shows them.
-    pub fn describe(&self, host: &str, idle_connections: bool, owners: &Owners) -> Vec<Document> {
+    pub fn describe(
+        &self,
+        host: &str,
+        idle_connections: bool,
+        owners: &Owners,
+        transaction: &TransactionOf<'_>,
+    ) -> Vec<Document> {
         let connections = self.connections();
         let mut shown = Vec::new();
         for connection in &connections {
             let all = connection.slot.current();
             if all.is_empty() && idle_connections && belongs(connection, None, owners) {
-                shown.push(describe(connection, None, host));
+                shown.push(describe(connection, None, host, transaction));
             }
             let seen = all.iter().filter(|current| belongs(connection, Some(current), owners));
-            shown.extend(seen.map(|current| describe(connection, Some(current), host)));
+            shown.extend(seen.map(|current| describe(connection, Some(current), host, transaction)));
         }
         shown
     }
@@ -201,22 +207,23 @@ fn belongs(connection: &Connection, current: Option<&Current>, owners: &Owners) 
     }
 }
 
-fn describe(connection: &Connection, current: Option<&Current>, host: &str) -> Document {
+/// The account of the transaction that an operation is a statement of.
+pub type TransactionOf<'a> = dyn Fn(&Operation) -> Option<Document> + 'a;
+
+fn describe(
+    connection: &Connection,
+    current: Option<&Current>,
+    host: &str,
+    transaction: &TransactionOf<'_>,
+) -> Document {
     let mut d = doc! {
         "type": "op",
         "host": host,
         "desc": connection.name(),
-        "connectionId": connection.id,
-        "client": connection.client.remote.as_str(),
     };
-    if let Some(app) = &*connection.client.app_name.lock() {
-        d.push("appName", app.as_str());
-    }
-    if let Some(metadata) = &*connection.client.metadata.lock() {
-        d.push("clientMetadata", metadata.clone());
-    }
+    connection.client.describe(&mut d);
     d.push("active", current.is_some());
-    d.push("currentOpTime", crate::log::iso_date(crate::log::now_millis()));
+    d.push("currentOpTime", document::extended_json::iso_date(crate::log::now_millis()));
     let Some(current) = current else { return d };
     let operation = &current.operation;
     let micros = operation.started.elapsed().as_micros() as i64;
@@ -227,6 +234,9 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str) -> D
     }
     if let Some(user) = connection.client.user() {
         d.push("effectiveUsers", vec![user.name.to_document()]);
+    }
+    if let Some(transaction) = transaction(operation) {
+        d.push("transaction", transaction);
     }
     d.push("secs_running", micros / 1_000_000);
     d.push("microsecs_running", micros);

@@ -1,6 +1,9 @@
 //! Dates as `2024-02-29T12:00:00.123Z`.
 
 const DAY_MILLIS: i64 = 86_400_000;
+/// The years 0 to 9999.
+const MILLIS_MIN: i64 = -62_167_219_200_000;
+const MILLIS_MAX: i64 = 253_402_300_799_999;
 
 /// Days since 1970-01-01 of a proleptic Gregorian date. Years begin in March here, so the leap day is the last.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
@@ -25,12 +28,16 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 
 /// Milliseconds since the epoch as UTC, with milliseconds always; `None` outside the years 0 to 9999.
 pub fn format_date(millis: i64) -> Option<String> {
+    let date = iso_date(millis);
+    (MILLIS_MIN..=MILLIS_MAX).contains(&millis).then(|| date.replace("+00:00", "Z"))
+}
+
+/// Milliseconds since the epoch with the offset of UTC in numbers, as logs and reports of a server have it.
+pub fn iso_date(millis: i64) -> String {
     let (year, month, day) = civil_from_days(millis.div_euclid(DAY_MILLIS));
     let rest = millis.rem_euclid(DAY_MILLIS);
     let (hour, minute, second, milli) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest % 1000);
-    (0..=9999)
-        .contains(&year)
-        .then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}+00:00")
 }
 
 /// Reads `YYYY-MM-DD[THH:MM[:SS[.fraction]][Z|+HH[:]MM]]`.

@@ -7,6 +7,6 @@ mod date;
 mod parse;
 mod write;
 
-pub use date::{format_date, parse_date};
+pub use date::{format_date, iso_date, parse_date};
 pub use parse::from_str;
 pub use write::{to_canonical, to_relaxed};

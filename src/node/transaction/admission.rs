@@ -1,7 +1,7 @@
 //! What a command may say and do as part of a transaction, checked before it runs; the same on a node and on a router.
 
 use crate::operation::{Operation, ReadLevel};
-use document::{Doc, Result, ValueRef, bail};
+use document::{Doc, Error, Result, ValueRef, bail};
 
 /// Commands that end a transaction and run in none.
 pub fn ends(name: &str) -> bool {
@@ -49,6 +49,9 @@ pub fn check(op: &Operation, name: &str, db: &str, body: Doc<'_>) -> Result<()> 
             OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
             "Cannot run command against the '{db}' database in a transaction."
         );
+    }
+    if collection == "system.views" && matches!(name, "find" | "aggregate" | "distinct") {
+        return Err(Error::new(51071, "Cannot do a transaction on system.views"));
     }
     if collection == "system.profile" {
         bail!(

@@ -109,12 +109,23 @@ impl Node {
         }
         let slots = self.slots_of(&*t.open_state()?)?;
         if slots.is_empty() {
+            self.confirm_reign(op)?;
             session.set_phase(t.number, Phase::Committed);
         } else {
             self.write_unless_held(op, t, &slots).await?;
         }
+        self.note_committed(t, op);
         self.conclude(session, t, true);
         Ok(())
+    }
+
+    /// Writes an entry for the end of a transaction that has only read. Once a majority has it, this member still led when the
+    /// transaction ended, and what it read is committed. A set of one leads always.
+    fn confirm_reign(&self, op: &Operation) -> Result<()> {
+        match self.replication.commit.is_shared() {
+            true => self.append_note(op, doc! { "msg": "read-only transaction" }),
+            false => Ok(()),
+        }
     }
 
     /// Waits while the cluster stands still.
@@ -277,6 +288,9 @@ impl Node {
         };
         self.write_wide(op, &slots, |unit| self.log_decided(t, unit, prepared, decision)).await?;
         let committed = matches!(decision, Decision::Commit(_));
+        if committed {
+            self.note_committed(t, op);
+        }
         self.conclude(session, t, committed);
         let totals = &self.transactions.totals;
         let prepared =

@@ -3,8 +3,9 @@
 
 use super::Transaction;
 use crate::Node;
-use crate::operation::{ClientInfo, Operation, ReadLevel};
-use document::{Document, Timestamp, Value, doc};
+use crate::operation::{ClientInfo, Operation, ReadConcern, ReadLevel, SessionId};
+use document::extended_json::iso_date;
+use document::{Document, Timestamp, doc};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -19,6 +20,7 @@ pub struct Totals {
     pub prepared: AtomicI64,
     pub prepared_then_committed: AtomicI64,
     pub prepared_then_aborted: AtomicI64,
+    last_committed: Mutex<Option<Document>>,
 }
 
 /// What a transaction's commands have left behind.
@@ -58,41 +60,80 @@ impl Node {
         let open = self.transactions.open();
         let active = open.iter().filter(|t| t.is_active()).count() as i64;
         let prepared = open.iter().filter(|t| t.is_prepared()).count() as i64;
-        let totals = &self.transactions.totals;
+        let (totals, sessions) = (&self.transactions.totals, &self.sessions.counts);
         let total = |n: &AtomicI64| n.load(Ordering::Relaxed);
-        doc! {
+        let mut status = doc! {
+            "retriedCommandsCount": total(&sessions.retried_commands),
+            "retriedStatementsCount": total(&sessions.retried_statements),
+            "transactionsCollectionWriteCount": total(&sessions.changes),
             "currentActive": active, "currentInactive": open.len() as i64 - active, "currentOpen": open.len() as i64,
             "totalAborted": total(&totals.aborted), "totalCommitted": total(&totals.committed),
             "totalStarted": total(&totals.started), "totalPrepared": total(&totals.prepared),
             "totalPreparedThenCommitted": total(&totals.prepared_then_committed),
             "totalPreparedThenAborted": total(&totals.prepared_then_aborted), "currentPrepared": prepared,
+        };
+        if let Some(last) = &*totals.last_committed.lock() {
+            status.push("lastCommittedTransaction", last.clone());
         }
+        status
+    }
+
+    /// Notes a transaction that commits, while its changes are still known.
+    pub(super) fn note_committed(&self, t: &Transaction, op: &Operation) {
+        let state = t.state.lock();
+        let bytes: usize = state.writes.iter().map(|w| w.bytes().len()).sum();
+        let mut concern = op.write_concern.to_document();
+        concern.push("provenance", if op.write_concern.given { "clientSupplied" } else { "implicitDefault" });
+        let last = doc! {
+            "operationCount": state.writes.len() as i64, "oplogOperationBytes": bytes as i64, "writeConcern": concern,
+        };
+        drop(state);
+        *self.transactions.totals.last_committed.lock() = Some(last);
     }
 
     /// The rows of `$currentOp` for transactions between two statements.
     pub fn idle_transactions(&self, host: &str) -> Vec<Document> {
         let idle = self.transactions.open().into_iter().filter(|t| !t.is_active());
-        idle.map(|t| {
-            doc! {
-                "type": "idleSession", "host": host, "desc": "inactive transaction", "lsid": t.session.to_document(),
-                "transaction": t.report(), "waitingForLock": false, "active": false,
-            }
-        })
-        .collect()
+        idle.map(|t| idle_row(host, t.seen.client.lock().as_deref(), &t.session, t.report())).collect()
     }
+}
+
+/// The row of `$currentOp` for a session whose transaction waits for its next statement. `client` is the one that used it last.
+pub fn idle_row(host: &str, client: Option<&ClientInfo>, id: &SessionId, transaction: Document) -> Document {
+    let mut row = doc! { "type": "idleSession", "host": host, "desc": "inactive transaction" };
+    if let Some(client) = client {
+        client.describe(&mut row);
+    }
+    row.push("lsid", id.to_document());
+    row.push("transaction", transaction);
+    row.push("waitingForLock", false);
+    row.push("active", false);
+    row.push("locks", Document::new());
+    row
+}
+
+/// The read concern of a transaction as reports show it.
+fn shown_concern(concern: &ReadConcern) -> Document {
+    let level = match concern.level {
+        ReadLevel::Majority => "majority",
+        ReadLevel::Snapshot => "snapshot",
+        _ => "local",
+    };
+    let mut shown = doc! { "level": level };
+    for (name, time) in
+        [("afterClusterTime", concern.after_cluster_time), ("atClusterTime", concern.at_cluster_time)]
+    {
+        if let Some(time) = time {
+            shown.push(name, time);
+        }
+    }
+    shown.push("provenance", if concern.given { "clientSupplied" } else { "implicitDefault" });
+    shown
 }
 
 impl Transaction {
     fn is_active(&self) -> bool {
         self.running.lock().strong_count() > 0
-    }
-
-    fn level(&self) -> &'static str {
-        match self.read_concern.level {
-            ReadLevel::Majority => "majority",
-            ReadLevel::Snapshot => "snapshot",
-            _ => "local",
-        }
     }
 
     fn read_timestamp(&self) -> Timestamp {
@@ -113,7 +154,7 @@ impl Transaction {
         let mut account = doc! {
             "parameters": {
                 "lsid": self.session.to_document(), "txnNumber": self.number, "autocommit": false,
-                "readConcern": { "level": self.level() },
+                "readConcern": shown_concern(&self.read_concern),
             },
             "readTimestamp": format!("Timestamp({}, {})", at.secs, at.inc),
             "keysExamined": self.seen.keys_examined.load(Ordering::Relaxed) as i64,
@@ -144,15 +185,16 @@ impl Transaction {
         let open = self.started.elapsed().as_micros() as i64;
         let active = self.active_micros(open);
         let mut report = doc! {
-            "parameters": { "txnNumber": self.number, "autocommit": false, "readConcern": { "level": self.level() } },
-            "readTimestamp": self.read_timestamp(),
-            "startWallClockTime": Value::DateTime(self.started_ms),
+            "parameters": {
+                "txnNumber": self.number, "autocommit": false, "readConcern": shown_concern(&self.read_concern),
+            },
+            "readTimestamp": self.read_timestamp(), "startWallClockTime": iso_date(self.started_ms),
             "timeOpenMicros": open, "timeActiveMicros": active, "timeInactiveMicros": open - active,
         };
         if let Some(prepared) = self.state.lock().prepared {
             report.push("timePreparedMicros", prepared.since.elapsed().as_micros() as i64);
         } else {
-            report.push("expiryTime", Value::DateTime(self.expires_ms));
+            report.push("expiryTime", iso_date(self.expires_ms));
         }
         report
     }

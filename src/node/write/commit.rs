@@ -23,6 +23,7 @@ use protocol::transaction::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use storage::collection::InsertPlan;
 use storage::entry::{Draft, EntryParts, Op, SessionPart};
 use storage::log::{Appended, Class, OpTime};
@@ -373,6 +374,7 @@ impl Commit {
             let number = fields.txn_number.unwrap_or(-1);
             for (s, ts) in self.staged.iter().zip(&times) {
                 if let Some(statement) = s.statement {
+                    node.sessions.counts.changes.fetch_add(1, Ordering::Relaxed);
                     let at = EntryTime { ts: *ts, term: appended.last.term };
                     node.sessions.apply(fields.lsid, number, &[statement], at, appended.wall);
                     if !s.also.is_empty() {
@@ -383,6 +385,7 @@ impl Commit {
         }
         if let Some((id, number, phase, statements)) = &self.transaction {
             let at = EntryTime { ts: appended.last.ts, term: appended.last.term };
+            node.sessions.counts.changes.fetch_add(1, Ordering::Relaxed);
             node.sessions.apply_transaction(*id, *number, *phase, statements, at, appended.wall);
         }
         op.note_commit(Some(&appended));

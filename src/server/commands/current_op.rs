@@ -33,9 +33,19 @@ pub struct Shown {
 
 /// The rows of `$currentOp` on this node.
 pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
-    let mut rows = service.operations.describe(&service.host, shown.idle_connections, &shown.owners);
-    if let Some(node) = service.node.as_ref().filter(|_| shown.idle_sessions) {
-        let idle = node.idle_transactions(&service.host);
+    let router = service.members.router().ok();
+    let transaction = |op: &node::Operation| match router {
+        Some(router) => router.transactions.find(op)?.report(),
+        None => Some(op.transaction().filter(|t| !t.only_reads())?.report()),
+    };
+    let mut rows =
+        service.operations.describe(&service.host, shown.idle_connections, &shown.owners, &transaction);
+    if shown.idle_sessions {
+        let idle = match (router, &service.node) {
+            (Some(router), _) => router.transactions.idle_rows(&service.host),
+            (None, Some(node)) => node.idle_transactions(&service.host),
+            (None, None) => Vec::new(),
+        };
         rows.extend(idle.into_iter().filter(|row| shown.owners.include_row(row)));
     }
     // What the node does by itself is nobody's.

@@ -79,7 +79,7 @@ pub async fn write_startup_log(service: &Arc<Service>) -> Result<()> {
     let (now, options) = (now_millis(), &service.options);
     let start = doc! {
         "_id": format!("{host}-{now}"), "hostname": service.host.as_str(), "startTime": Value::DateTime(now),
-        "startTimeLocal": crate::log::iso_date(now), "cmdLine": options.parsed.clone(),
+        "startTimeLocal": document::extended_json::iso_date(now), "cmdLine": options.parsed.clone(),
         "pid": i64::from(std::process::id()), "buildinfo": options::build_info(),
     };
     let start = start.to_doc_buf();

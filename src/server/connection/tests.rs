@@ -230,7 +230,7 @@ async fn requests_that_wait_hold_nobody_up_on_a_multiplexed_connection() {
         assert_eq!((word(&reply, 8), word(&reply, 16)), (id, flags));
     }
     // Both are shown as what the connection does, and each can be killed.
-    let shown = c.service.operations.describe("h", false, &node::auth::Owners::Everybody);
+    let shown = c.service.operations.describe("h", false, &node::auth::Owners::Everybody, &|_| None);
     assert_eq!(shown.len(), 2);
     for (shown, id) in shown.iter().zip([1, 3]) {
         assert!(c.service.operations.kill(shown.get_i64("opid").unwrap(), document::codes::INTERRUPTED));

@@ -386,9 +386,14 @@ fn labelled(context: &Context, command: &Command, error: Error) -> Error {
     }
     let ending = matches!(error.code, codes::INTERRUPTED_AT_SHUTDOWN | codes::SHUTDOWN_IN_PROGRESS);
     let retriable = error.is(document::error::RETRIABLE) && (!context.service.is_router() || ending);
-    match retriable && (operation.is_retryable_write() || ends) {
-        true => error.with_label("RetryableWriteError"),
-        false => error,
+    if !retriable || !(operation.is_retryable_write() || ends) {
+        return error;
+    }
+    let error = error.with_label("RetryableWriteError");
+    // A driver whose repetition ends so shows the error of its first attempt, which may have written.
+    match context.service.is_router() || operation.committed_position().is_some() {
+        true => error,
+        false => error.with_label("NoWritesPerformed"),
     }
 }
 

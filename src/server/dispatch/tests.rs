@@ -316,7 +316,7 @@ async fn a_retryable_write_that_may_be_sent_again_says_so() {
         doc! {"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": data}
     };
     for (labels, numbered, want) in [
-        (None, true, &["RetryableWriteError"][..]),
+        (None, true, &["RetryableWriteError", "NoWritesPerformed"][..]),
         (None, false, &[][..]),
         (Some(document::array![]), true, &[][..]),
         (Some(document::array!["TransientTransactionError"]), true, &["TransientTransactionError"][..]),

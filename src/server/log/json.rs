@@ -52,7 +52,7 @@ pub(super) fn value(out: &mut String, v: &Value) {
         Value::ObjectId(id) => return wrapped(out, "$oid", &id.hex()),
         Value::Boolean(b) => write!(out, "{b}"),
         Value::DateTime(ms) if (0..253_402_300_800_000).contains(ms) => {
-            return wrapped(out, "$date", &super::iso_date(*ms).replace("+00:00", "Z"));
+            return wrapped(out, "$date", &document::extended_json::iso_date(*ms).replace("+00:00", "Z"));
         }
         Value::DateTime(ms) => write!(out, "{{\"$date\":{{\"$numberLong\":\"{ms}\"}}}}"),
         Value::Null => write!(out, "null"),

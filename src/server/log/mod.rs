@@ -16,6 +16,7 @@ mod tests;
 pub use json::to_json;
 pub use sink::Target;
 
+use document::extended_json::iso_date;
 use document::{Document, Value};
 use parking_lot::Mutex;
 use sink::Sink;
@@ -238,27 +239,4 @@ fn format_line(
     }
     line.push('}');
     line
-}
-
-/// `2026-11-20T05:00:00.000+00:00`.
-pub fn iso_date(millis: i64) -> String {
-    let days = millis.div_euclid(86_400_000);
-    let of_day = millis.rem_euclid(86_400_000);
-    let (year, month, day) = civil(days);
-    let (seconds, ms) = (of_day / 1000, of_day % 1000);
-    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{ms:03}+00:00")
-}
-
-/// Year, month and day of a number of days since 1970 (proleptic Gregorian; the era method).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }

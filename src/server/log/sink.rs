@@ -86,7 +86,7 @@ fn is_regular(path: &Path) -> bool {
 
 /// `mongod.log.2026-11-20T05-00-00`, with a further number while the name is taken.
 fn aside(path: &Path, now_millis: i64) -> PathBuf {
-    let date = super::iso_date(now_millis)[..19].replace(':', "-");
+    let date = document::extended_json::iso_date(now_millis)[..19].replace(':', "-");
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{date}"));
     let mut at = PathBuf::from(&name);

@@ -17,6 +17,7 @@
 //! A `recoveryToken` names a shard that has written. Through it another router learns what became of the commit.
 
 pub mod metrics;
+mod report;
 
 use super::Router;
 use super::cluster::Call;
@@ -100,7 +101,7 @@ impl Entered {
         let mut state = transaction.state.lock();
         state.used = Instant::now();
         if let Some(progress) = &mut state.progress {
-            progress.run(op.client.connection_id);
+            progress.run(op.client.clone());
         }
         drop(state);
         Entered { transaction, _checkout: checkout }

@@ -5,12 +5,12 @@
 
 use super::{CommitPath, State};
 use document::{Document, Value, doc};
-use node::operation::SessionId;
+use node::operation::{ClientInfo, SessionId};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The cause of an abort that the client asked for.
@@ -51,7 +51,7 @@ impl CommitType {
             CommitPath::TwoPhase(..) => Some(CommitType::TwoPhaseCommit),
         }
     }
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         COMMIT_TYPES[self as usize].1
     }
 }
@@ -92,22 +92,23 @@ pub(super) enum Outcome<'a> {
 /// One transaction's times.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
-    started: Instant,
+    pub(super) started: Instant,
     active: Duration,
     /// A command of it is running since then.
-    running: Option<Instant>,
-    commit: Option<(CommitType, Instant)>,
-    connection: i64,
-    ended: bool,
+    pub(super) running: Option<Instant>,
+    pub(super) commit: Option<(CommitType, Instant)>,
+    /// The client that used it last.
+    pub(super) client: Option<Arc<ClientInfo>>,
+    pub(super) ended: bool,
 }
 
 impl Progress {
-    fn active(&self) -> Duration {
+    pub(super) fn active(&self) -> Duration {
         self.active + self.running.map_or(Duration::ZERO, |since| since.elapsed())
     }
-    pub(super) fn run(&mut self, connection: i64) {
+    pub(super) fn run(&mut self, client: Arc<ClientInfo>) {
         self.running = Some(Instant::now());
-        self.connection = connection;
+        self.client = Some(client);
     }
     pub(super) fn stop(&mut self) {
         self.active = self.active();
@@ -119,7 +120,7 @@ impl Metrics {
     /// Counts a transaction that begins.
     pub(super) fn start(&self, started: Instant) -> Progress {
         self.started.fetch_add(1, Relaxed);
-        Progress { started, active: Duration::ZERO, running: None, commit: None, connection: 0, ended: false }
+        Progress { started, active: Duration::ZERO, running: None, commit: None, client: None, ended: false }
     }
     /// Counts so many commands that go to shards.
     pub(super) fn target(&self, requests: usize) {
@@ -171,7 +172,8 @@ impl Metrics {
                 }
             }
         }
-        let (open, connection) = (progress.started.elapsed(), progress.connection);
+        let connection = progress.client.as_ref().map_or(0, |client| client.connection_id);
+        let open = progress.started.elapsed();
         if let Some(observer) = self.observer.get() {
             observer(open, connection, &|| account(state, session, outcome, open));
         }
@@ -241,6 +243,6 @@ fn account(state: &State, session: SessionId, outcome: Outcome<'_>, open: Durati
     account
 }
 
-fn micros(duration: Duration) -> i64 {
+pub(super) fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

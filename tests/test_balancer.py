@@ -408,6 +408,7 @@ def test_status_shows_what_the_catalog_says(up, auth):
         target = next(s for s in shards[i:] + shards[:i] if s != owner)
         client.admin.command("moveChunk", "d.c", find={"_id": point}, to=target, _waitForDelete=True)
     client.admin.command("addShardToZone", shards[1], zone="hot")
+    client.config.shards.update_one({"_id": shards[2]}, {"$set": {"maxSize": 5000}})
 
     def status(*options):
         done = subprocess.run([BIN / "tessera", "status", *options, cluster.uri], capture_output=True, text=True, timeout=30)
@@ -424,8 +425,11 @@ def test_status_shows_what_the_catalog_says(up, auth):
     assert ours["bytes"] == sum(len(bson.encode(d)) for d in client.d.c.find())
     assert sum(s["bytes"] for s in ours["shards"]) == ours["bytes"]
     assert shown["balancer"]["mode"] == "off" and shown["migrations"] == []
+    version = client.server_info()["version"]
+    assert [s["version"] for s in shown["shards"] if "version" in s] == ([] if auth else [version] * 3), shown["shards"]
+    assert [s.get("maxSize") for s in shown["shards"]] == [None, None, 5000]
     page = status()
-    for text in [*shards, "d.c", "balancer off", "zones hot"]:
+    for text in [*shards, "d.c", "balancer off", "zones hot", "at most 5000 MB", *([] if auth else [f"primary {version}"])]:
         assert text in page, page
     # What cannot be asked is said in one line.
     refused = subprocess.run([BIN / "tessera", "status", "mongodb://127.0.0.1:1/"], capture_output=True, text=True, timeout=30)

@@ -53,7 +53,11 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
     for (name, set) in sets {
         let members: Vec<String> = list(set, "members")
             .iter()
-            .map(|m| format!("{} {}", text(m, "name"), text(m, "state")))
+            .map(|m| {
+                format!("{} {} {}", text(m, "name"), text(m, "state"), text(m, "version"))
+                    .trim_end()
+                    .to_string()
+            })
             .collect();
         if !members.is_empty() {
             let _ = writeln!(out, "  {name:<6} {}", members.join(", "));
@@ -65,6 +69,9 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
         let mut notes = Vec::new();
         if s.get_bool("draining") == Some(true) {
             notes.push("draining".to_string());
+        }
+        if number(s, "maxSize") > 0 {
+            notes.push(format!("at most {} MB", number(s, "maxSize")));
         }
         for (name, what) in
             [("jumbo", "jumbo"), ("orphans", "orphans"), ("rangeDeletions", "range deletions waiting")]

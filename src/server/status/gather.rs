@@ -3,7 +3,7 @@
 //! ```text
 //! {at, kind: "sharded" | "set" | "standalone", members: [{name, state}],
 //!  routers: [{_id, up, state, connections?, operations?}], config: {set, members: [{name, state, ...}]},
-//!  shards: [{_id, host, draining, zones, chunks, jumbo, bytes, orphans, members: [...], rangeDeletions?, operations?}],
+//!  shards: [{_id, host, draining, maxSize?, zones, chunks, jumbo, bytes, orphans, members: [...], version?, rangeDeletions?, operations?}],
 //!  zones: [{_id, shards, ranges, chunks, misplaced, bytes}],
 //!  collections: [{ns, key, chunks, jumbo, bytes, shards: [{_id, chunks, bytes}], ...}],
 //!  balancer: {mode, inBalancerRound, numBalancerRounds, activeWindow?}, migrations: [...], rounds: [...],
@@ -236,8 +236,12 @@ fn shard(s: &Document, shares: &Shares, said: &BTreeMap<String, Document>) -> Do
         "zones": s.get_array("tags").cloned().unwrap_or_default(), "chunks": sum.chunks, "jumbo": sum.jumbo,
         "bytes": sum.bytes, "orphans": sum.orphans,
     };
+    // In megabytes, of all that the shard holds.
+    if let Some(most) = s.get_present("maxSize") {
+        d.push("maxSize", most.clone());
+    }
     let primary = members.iter().find(|m| m.get_str("state") == Some("primary"));
-    for field in ["rangeDeletions", "operations"] {
+    for field in ["version", "rangeDeletions", "operations"] {
         if let Some(value) = primary.and_then(|m| m.get(field)) {
             d.push(field, value.clone());
         }

@@ -30,7 +30,7 @@ impl Nodes {
         Nodes { options, known: BTreeMap::new() }
     }
 
-    /// Asks all of them at once: by address, `{state, connections?, operations?, rangeDeletions?}`.
+    /// Asks all of them at once: by address, `{state, version?, connections?, operations?, rangeDeletions?}`.
     pub(super) async fn ask(&mut self, addresses: &[String]) -> BTreeMap<String, Document> {
         self.known.retain(|address, _| addresses.contains(address));
         for address in addresses {
@@ -68,6 +68,9 @@ impl Node {
             other => other?,
         };
         let mut said = doc! { "state": status.get_document("repl").map_or("router", state) };
+        if let Some(version) = status.get("version") {
+            said.push("version", version.clone());
+        }
         for (name, value) in load(&status, asker.sent()).iter() {
             said.push(name, value.clone());
         }

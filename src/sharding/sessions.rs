@@ -5,15 +5,14 @@
 
 use crate::chunk::ShardId;
 use crate::config::ConfigServer;
-use crate::messages::Message;
-use crate::messages::ddl::CreateParticipant;
+use crate::messages::ddl::{CommitCreateCollection, CreateParticipant, FirstChunk};
+use crate::messages::{Flag, Message};
 use crate::remote::{Target, majority};
 use crate::router::write::first_error;
 use crate::routing::{CatalogCache, Routing, RoutingTable};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Document, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
-use node::{Operation, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -118,13 +117,17 @@ impl ConfigServer {
             made?;
         }
         let count = self.parameters.int("minNumChunksForSessionsCollection").clamp(1, 1_000_000) as u32;
-        let commit = doc! {
-            "_configsvrCommitCreateCollection": NS, "collectionUUID": Value::uuid(uuid), "key": { "_id": 1 }, "unique": false,
-            "chunks": ranges(count, &shard.name),
+        let created = CommitCreateCollection {
+            ns: NS.to_string(),
+            uuid,
+            key: doc! { "_id": 1 },
+            unique: Flag(false),
+            collation: None,
+            series: None,
+            unsplittable: Flag(false),
+            chunks: ranges(count, &shard.name),
         };
-        let commit = commit.to_doc_buf();
-        let request = Request { db: "admin", body: commit.doc(), sequences: &[] };
-        match self.commit_create_collection(&Operation::internal(), request).await {
+        match self.create_in_catalog(&created).await {
             // Another request was faster; what was made here is adopted by nobody and gives way.
             Err(e) if e.code == codes::ALREADY_INITIALIZED => Ok(()),
             done => done.map(|_| ()),
@@ -133,7 +136,7 @@ impl ConfigServer {
 }
 
 /// `count` ranges of equal size over the first four bytes of the session's UUID.
-fn ranges(count: u32, shard: &str) -> Vec<Document> {
+fn ranges(count: u32, shard: &str) -> Vec<FirstChunk> {
     let bound = |i: u32| -> Document {
         match i {
             0 => doc! { "_id": Value::MinKey },
@@ -146,7 +149,7 @@ fn ranges(count: u32, shard: &str) -> Vec<Document> {
             }
         }
     };
-    (0..count).map(|i| doc! { "min": bound(i), "max": bound(i + 1), "shard": shard }).collect()
+    (0..count).map(|i| FirstChunk { min: bound(i), max: bound(i + 1), shard: shard.to_string() }).collect()
 }
 
 #[cfg(test)]
@@ -158,11 +161,11 @@ mod tests {
         for count in [1, 2, 3, 1024] {
             let all = ranges(count, "a");
             assert_eq!(all.len(), count as usize);
-            assert_eq!(all[0].get_path("min._id"), Some(&Value::MinKey));
-            assert_eq!(all[all.len() - 1].get_path("max._id"), Some(&Value::MaxKey));
-            assert!(all.windows(2).all(|w| w[0].get("max") == w[1].get("min")));
+            assert_eq!(all[0].min.get("_id"), Some(&Value::MinKey));
+            assert_eq!(all[all.len() - 1].max.get("_id"), Some(&Value::MaxKey));
+            assert!(all.windows(2).all(|w| w[0].max == w[1].min));
         }
-        let half = ranges(2, "a")[0].get_path("max._id.id").and_then(Value::as_uuid);
+        let half = ranges(2, "a")[0].max.get_path("_id.id").and_then(Value::as_uuid);
         assert_eq!(half.map(|id| id[0]), Some(0x80));
     }
 }

@@ -3,9 +3,11 @@
 
 use super::moves::Chosen;
 use super::statistics;
+use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
-use crate::config::{ConfigServer, argument, required_doc};
-use document::{Document, Result, doc};
+use crate::messages::Message;
+use crate::messages::balancing::{ChunkSizes, OwnChunkSize, RebalanceChunk, SetAutoSplit};
+use document::{Document, Result};
 use node::{Operation, Request};
 use protocol::balancer::move_to_least;
 use std::sync::atomic::Ordering;
@@ -32,7 +34,7 @@ impl ConfigServer {
             return;
         }
         self.balancer.auto_splits.store(true, Ordering::SeqCst);
-        let command = self.auto_split_command(enabled);
+        let command = self.auto_split_command(enabled).to_document();
         let shards = self.catalog().shards();
         let tell = |host: String| {
             let command = command.clone();
@@ -45,18 +47,16 @@ impl ConfigServer {
     }
 
     /// What shards are told: from what size on they split, and where a collection has a size of its own.
-    fn auto_split_command(&self, enabled: bool) -> Document {
-        let mut command = doc! { "_shardsvrSetAutoSplit": 1, "enabled": enabled };
-        if enabled {
-            let own = |c: Sharded| {
-                let bytes = c.document.get_i64("maxChunkSizeBytes")?;
-                Some(doc! { "ns": c.info.ns, "maxChunkSizeBytes": bytes })
-            };
-            let own: Vec<Document> = self.splittable().into_iter().filter_map(own).collect();
-            command.push("maxChunkSizeBytes", self.usual_chunk_bytes());
-            command.push("collections", own);
-        }
-        command
+    fn auto_split_command(&self, enabled: bool) -> SetAutoSplit {
+        let own = |c: Sharded| {
+            let bytes = c.document.get_i64("maxChunkSizeBytes")?;
+            Some(OwnChunkSize { ns: c.info.ns, bytes })
+        };
+        let sizes = enabled.then(|| ChunkSizes {
+            usual_bytes: self.usual_chunk_bytes(),
+            own: self.splittable().into_iter().filter_map(own).collect(),
+        });
+        SetAutoSplit { sizes }
     }
 
     /// The setting as it is once the balancer is switched on or off; `None` where that changes nothing. Switching off ends
@@ -72,24 +72,22 @@ impl ConfigServer {
         Some(setting)
     }
 
-    /// `{_configsvrRebalanceChunk: ns, min}`: the chunk is moved to the shard that has least of the collection, if it is
+    /// [`RebalanceChunk`]: the chunk is moved to the shard that has least of the collection, if it is
     /// balanced at all. A shard asks for it when it has split off the end of a growing key.
     ///
     /// # Errors
     /// NamespaceNotSharded (118); the migration's.
     pub async fn rebalance_chunk(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let min = required_doc(&body, "min")?;
-        let collection = self.catalog().sharded(ns)?;
+        let RebalanceChunk { ns, min } = RebalanceChunk::parse(request.body)?;
+        let collection = self.catalog().sharded(&ns)?;
         let _inside = self.balancer.enter();
         if !self.balancing_now() || !collection.is_balanced() {
             return Ok(Document::new());
         }
         let statistics = statistics::gather(self, std::slice::from_ref(&collection)).await;
         let view = statistics::view(self, &collection, &statistics)?;
-        let key = collection.key.encode_bound(min)?;
+        let key = collection.key.encode_bound(&min)?;
         let found = view.chunks.iter().position(|c| c.min_key == key && !c.jumbo);
         if let Some(what) = found.and_then(|at| move_to_least(&view, at, &statistics.views)) {
             let chosen = Chosen { what, collection, origin: None };

@@ -3,8 +3,10 @@
 use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::{Sharded, ZoneRange};
+use crate::messages::Message;
+use crate::messages::balancing::{CountedCollection, StatsForBalancing};
 use crate::routing::registry::Shard;
-use document::{Document, Error, Result, Value, bail, doc, err};
+use document::{Document, Error, Result, Value, bail, err};
 use protocol::balancer::{ChunkView, CollectionView, ShardView, ZoneView, assign_zones};
 use std::collections::BTreeMap;
 
@@ -23,14 +25,11 @@ pub(crate) struct Statistics {
 /// Asks every shard for the sizes of `collections`. A shard that does not answer is left out by the policies.
 pub(crate) async fn gather(config: &ConfigServer, collections: &[Sharded]) -> Statistics {
     let shards = config.catalog().shards();
-    let wanted: Vec<Document> = collections
-        .iter()
-        .map(|c| doc! { "ns": c.info.ns.as_str(), "UUID": Value::uuid(c.info.uuid) })
-        .collect();
+    let counted = |c: &Sharded| CountedCollection { ns: c.info.ns.clone(), uuid: Some(c.info.uuid) };
+    let wanted = StatsForBalancing { collections: collections.iter().map(counted).collect(), scale: None }
+        .to_document();
     let ask = |shard: &Shard| {
-        let host = shard.host.clone();
-        let command =
-            doc! { "_shardsvrGetStatsForBalancing": 1, "collections": wanted.clone(), "scaleFactor": 1 };
+        let (host, command) = (shard.host.clone(), wanted.clone());
         async move { config.ask_while_heard(&host, command).await.and_then(|r| parse(&r)) }
     };
     let replies = futures::future::join_all(shards.iter().map(ask)).await;

@@ -4,14 +4,14 @@
 
 use super::catalog::Sharded;
 use super::chunks::migration::placement_entry;
+use super::require_majority;
 use super::{
     CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, TAGS, argument, delete, insert, put, shown,
 };
-use super::{require_majority, required, required_doc, required_str};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
-use crate::messages::ddl::CommitDropCollection;
+use crate::messages::ddl::{CommitCreateCollection, CommitDropCollection, CommitRename, FirstChunk};
 use crate::routing::table::SERIES;
 use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
@@ -20,19 +20,24 @@ use std::collections::BTreeSet;
 const MIB: i64 = 1024 * 1024;
 
 impl ConfigServer {
-    /// `{_configsvrCommitCreateCollection: ns, collectionUUID, key, unique, defaultCollation?, chunks: [{min, max, shard}]}`
-    /// answers `{collectionUUID, collectionVersion}`: a new incarnation with its own epoch and timestamp, chunk versions
+    /// [`CommitCreateCollection`]; returns `{collectionUUID, collectionVersion}`: a new incarnation with its own epoch and timestamp, chunk versions
     /// 1|0, 1|1, ... A repeat with the same UUID answers what is there.
     ///
     /// # Errors
     /// AlreadyInitialized (23) when another incarnation exists, ShardNotFound (70), 117 when chunks leave a gap.
     pub async fn commit_create_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitCreateCollection")?;
+        require_majority(op, CommitCreateCollection::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let uuid = required(&body, "collectionUUID", Value::as_uuid)?;
-        let key = required_doc(&body, "key")?;
+        let created = CommitCreateCollection::parse(request.body)?;
+        self.create_in_catalog(&created).await
+    }
+
+    /// As [`ConfigServer::commit_create_collection`].
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) async fn create_in_catalog(&self, created: &CommitCreateCollection) -> Result<Document> {
+        let (ns, uuid) = (created.ns.as_str(), created.uuid);
         let _topology = self.topology.lock().await;
         let _lock = self.lock_chunks(ns).await;
         if let Some(existing) = self.catalog().find_collection(ns)? {
@@ -41,7 +46,7 @@ impl ConfigServer {
             }
             return Ok(self.created_reply(&existing));
         }
-        let (document, chunks) = self.new_collection(ns, uuid, key, &body)?;
+        let (document, chunks) = self.new_collection(created)?;
         let collection = Sharded::parse(document.clone())?;
         let owners: BTreeSet<String> = chunks.iter().map(|c| c.shard.to_string()).collect();
         for shard in &owners {
@@ -66,35 +71,30 @@ impl ConfigServer {
         reply
     }
 
-    pub(super) fn new_collection(
-        &self,
-        ns: &str,
-        uuid: [u8; 16],
-        key: &Document,
-        body: &Document,
-    ) -> Result<(Document, Vec<Chunk>)> {
-        let pattern = ShardKeyPattern::parse(key)?;
+    /// The entry of a new incarnation, and its chunks.
+    ///
+    /// # Errors
+    /// Those of a bad shard key.
+    pub(super) fn new_collection(&self, created: &CommitCreateCollection) -> Result<(Document, Vec<Chunk>)> {
+        let pattern = ShardKeyPattern::parse(&created.key)?;
         let timestamp = self.tick();
         let mut document = doc! {
-            "_id": ns, "lastmodEpoch": self.node.new_object_id(), "lastmod": Value::DateTime(self.node.now_ms()),
-            "timestamp": timestamp, "uuid": Value::uuid(uuid), "key": key.clone(),
-            "unique": body.get_bool("unique").unwrap_or(false),
+            "_id": created.ns.as_str(), "lastmodEpoch": self.node.new_object_id(), "lastmod": Value::DateTime(self.node.now_ms()),
+            "timestamp": timestamp, "uuid": Value::uuid(created.uuid), "key": created.key.clone(), "unique": created.unique.0,
         };
-        if let Some(collation) = body.get_document("defaultCollation") {
+        if let Some(collation) = &created.collation {
             document.push("defaultCollation", collation.clone());
         }
         document.push("noBalance", false);
-        if body.get_bool("unsplittable").unwrap_or(false) {
+        if created.unsplittable.0 {
             document.push("unsplittable", true);
         }
-        if let Some(fields) = body.get_document(SERIES) {
+        if let Some(fields) = &created.series {
             document.push(SERIES, fields.clone());
         }
         let mut chunks = Vec::new();
-        for (i, range) in required(body, "chunks", Value::as_array)?.iter().enumerate() {
-            let Some(range) = range.as_document() else { bail!(TYPE_MISMATCH, "chunks must be documents") };
-            let (min, max) = (required_doc(range, "min")?, required_doc(range, "max")?);
-            let shard: std::sync::Arc<str> = required_str(range, "shard")?.into();
+        for (i, FirstChunk { min, max, shard }) in created.chunks.iter().enumerate() {
+            let shard: std::sync::Arc<str> = shard.as_str().into();
             chunks.push(Chunk {
                 bytes: None,
                 id: self.node.new_object_id(),
@@ -111,7 +111,7 @@ impl ConfigServer {
         Ok((document, chunks))
     }
 
-    /// `{_configsvrCommitDropCollection: ns, collectionUUID?}`: the collection is no longer sharded; its chunks and zone
+    /// [`CommitDropCollection`]: the collection is no longer sharded; its chunks and zone
     /// ranges go. What is gone already stays gone, and a namesake with another UUID is left alone.
     ///
     /// # Errors
@@ -153,19 +153,17 @@ impl ConfigServer {
         self.commit_in_parts(ids.map(|id| delete(CHUNKS, id)).collect()).await
     }
 
-    /// `{_configsvrCommitRenameCollection: from, to, sourceUUID, targetUUID}`: a sharded collection goes on under another name, as a
+    /// [`CommitRename`]: a sharded collection goes on under another name, as a
     /// new incarnation with the same UUID and chunks; a sharded target is dropped with it. Where the target is another by now, this is an
     /// attempt that comes late.
     ///
     /// # Errors
     /// A failed log. A repeat finds the target in place.
     pub async fn commit_rename_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitRenameCollection")?;
+        require_majority(op, CommitRename::COMMAND)?;
         self.ensure().await?;
-        let from = argument(&request)?;
-        let body = request.body.to_document();
-        let to = required_str(&body, "to")?;
-        let source = body.get("sourceUUID").and_then(Value::as_uuid);
+        let CommitRename { ns: from, to, source, replaced } = CommitRename::parse(request.body)?;
+        let (from, to) = (from.as_str(), to.as_str());
         if from == to {
             bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
         }
@@ -173,12 +171,11 @@ impl ConfigServer {
         let _second = self.lock_chunks(from.max(to)).await;
         let catalog = self.catalog();
         let target = catalog.find_collection(to)?;
-        let replaced = body.get("targetUUID").map(Value::as_uuid);
-        let stays = |uuid| Some(uuid) == source || replaced.is_some_and(|replaced| replaced != Some(uuid));
+        let stays = |uuid| uuid == source || replaced != Some(uuid);
         if target.as_ref().is_some_and(|t| stays(t.info.uuid)) {
             return Ok(Document::new());
         }
-        let moving = catalog.find_collection(from)?.filter(|c| source.is_none_or(|u| u == c.info.uuid));
+        let moving = catalog.find_collection(from)?.filter(|c| c.info.uuid == source);
         let mut writes = Vec::new();
         let at = self.tick();
         if let Some(target) = &target {

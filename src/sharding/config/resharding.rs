@@ -15,6 +15,8 @@ use super::{
     insert, put,
 };
 use super::{require_majority, required, required_str};
+use crate::messages::ddl::CommitCreateCollection;
+use crate::messages::{self, Flag};
 use document::{Document, Result, Value, bail, doc};
 use node::{BatchWrite, Operation, Request};
 use std::collections::BTreeSet;
@@ -152,7 +154,7 @@ impl ConfigServer {
             bail!(NO_SUCH_RESHARD_COLLECTION, "the operation on {ns} was given up");
         }
         let old = self.still(ns, &body)?;
-        let (mut entry, chunks) = self.new_collection(ns, new, super::required_doc(&body, "key")?, &body)?;
+        let (mut entry, chunks) = self.new_collection(&copied(ns, new, &body)?)?;
         for name in
             ["defaultCollation", "noBalance", "maxChunkSizeBytes", "enableAutoMerge", "permitMigrations"]
         {
@@ -223,6 +225,21 @@ impl ConfigServer {
         self.commit(&writes).await?;
         Ok(doc! { "committed": committed })
     }
+}
+
+/// The collection that the copy is.
+fn copied(ns: &str, uuid: [u8; 16], body: &Document) -> Result<CommitCreateCollection> {
+    let of = "_configsvrReshardingCommit";
+    Ok(CommitCreateCollection {
+        ns: ns.to_string(),
+        uuid,
+        key: messages::read(body, of, "key")?,
+        unique: Flag(false),
+        collation: messages::read(body, of, "defaultCollation")?,
+        series: None,
+        unsplittable: messages::read(body, of, "unsplittable")?,
+        chunks: messages::read(body, of, "chunks")?,
+    })
 }
 
 /// What a collection's entry says of an operation that runs.

@@ -1,6 +1,9 @@
 //! The config server over a node in memory, with shards that answer what a test told them to.
 
 use super::*;
+use crate::messages::Message;
+use crate::messages::balancing::SetAutoSplit;
+use crate::messages::ddl::{CommitCreateCollection, CommitRename};
 use crate::remote::Transport;
 use crate::shard::migration::MoveRange;
 use document::{DocBuf, Error, codes};
@@ -100,12 +103,7 @@ impl Cluster {
         c
     }
     async fn create(&self, ns: &str, uuid: [u8; 16]) -> Result<Document> {
-        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "a" };
-        self.run(doc! {
-            "_configsvrCommitCreateCollection": ns, "collectionUUID": Value::uuid(uuid), "key": { "x": 1 },
-            "unique": false, "chunks": [whole],
-        })
-        .await
+        self.run(CommitCreateCollection::whole(ns, uuid, "a").to_document()).await
     }
     async fn run(&self, command: Document) -> Result<Document> {
         let bytes = command.to_doc_buf();
@@ -469,10 +467,10 @@ async fn a_rename_makes_a_new_incarnation_with_the_same_chunks() {
     let c = Cluster::sharded().await;
     c.create("d.old", [2; 16]).await.unwrap();
     let before = c.version();
-    let rename =
-        doc! { "_configsvrCommitRenameCollection": "d.c", "to": "d.old", "sourceUUID": Value::uuid([1; 16]) };
-    c.run(rename.clone()).await.unwrap();
-    c.run(rename).await.unwrap();
+    let (from, to) = ("d.c".to_string(), "d.old".to_string());
+    let rename = CommitRename { ns: from, to, source: [1; 16], replaced: Some([2; 16]) };
+    c.run(rename.to_document()).await.unwrap();
+    c.run(rename.to_document()).await.unwrap();
     assert!(c.config.catalog().find_collection("d.c").unwrap().is_none());
     let renamed = c.config.catalog().sharded("d.old").unwrap();
     assert_eq!(renamed.info.uuid, [1; 16]);
@@ -586,8 +584,9 @@ async fn shards_are_told_not_to_split_until_all_have_replied() {
     let c = Cluster::sharded().await;
     let said = |c: &Cluster| {
         let got = std::mem::take(&mut *c.shards.got.lock());
-        let of =
-            |d: &Document| d.contains_key("_shardsvrSetAutoSplit").then(|| d.get_bool("enabled").unwrap());
+        let of = |d: &Document| {
+            d.contains_key(SetAutoSplit::COMMAND).then(|| SetAutoSplit::read(d).unwrap().sizes.is_some())
+        };
         got.iter().filter_map(of).collect::<Vec<bool>>()
     };
     let told = async || {
@@ -761,15 +760,13 @@ async fn a_move_of_a_primary_is_known_as_made_after_the_next() {
 
 #[tokio::test]
 async fn a_rename_that_comes_late_leaves_what_has_the_target_since() {
-    for replaced in [Value::uuid([1; 16]), Value::Null] {
+    for replaced in [Some([1; 16]), None] {
         let c = Cluster::sharded().await;
-        let late = doc! {
-            "_configsvrCommitRenameCollection": "d.plain", "to": "d.c", "sourceUUID": Value::uuid([5; 16]),
-            "targetUUID": replaced,
-        };
+        let (from, to) = ("d.plain".to_string(), "d.c".to_string());
+        let late = CommitRename { ns: from, to, source: [5; 16], replaced };
         c.run(doc! { "_configsvrCommitDropCollection": "d.c" }).await.unwrap();
         c.create("d.c", [2; 16]).await.unwrap();
-        c.run(late).await.unwrap();
+        c.run(late.to_document()).await.unwrap();
         assert_eq!(c.collection().info.uuid, [2; 16]);
         assert_eq!(c.chunks().len(), 1);
     }

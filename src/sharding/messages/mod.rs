@@ -1,5 +1,5 @@
 //! What the nodes of a cluster ask each other, as structs that are written and read in this one place. Commands that have none
-//! are documents yet: those of resharding, the commits of a new collection and of a rename, most of the other `_configsvr*`.
+//! are documents yet: those of resharding, and those of the `_configsvr*` that a router sends for a client.
 //!
 //! [`message!`] makes the struct, both directions, and the errors of the real server for a field that is missing (40414) or of the
 //! wrong type (14). A field is optional by its type (`Option`, [`Flag`]); null counts as absent, fields that are not listed
@@ -78,6 +78,7 @@ macro_rules! message {
     };
 }
 
+pub mod balancing;
 pub mod chunks;
 pub mod ddl;
 pub mod migration;
@@ -139,7 +140,18 @@ fn push(d: &mut Document, name: &str, field: &impl Field) {
     }
 }
 
-fn read<T: Field>(d: &Document, of: &str, name: &str) -> Result<T> {
+/// Writes a field of a state, in place of what it is there.
+pub(crate) fn set(d: &mut Document, name: &str, field: &impl Field) {
+    if let Some(value) = field.to_value() {
+        d.insert(name, value);
+    }
+}
+
+/// Reads a field of a command or of a state `of` that name.
+///
+/// # Errors
+/// IDLFailedToParse (40414), TypeMismatch (14).
+pub(crate) fn read<T: Field>(d: &Document, of: &str, name: &str) -> Result<T> {
     let Some(value) = d.get_present(name) else {
         return T::absent().ok_or_else(|| {
             err!(IDL_FAILED_TO_PARSE, "BSON field '{of}.{name}' is missing but a required field")

@@ -1,5 +1,6 @@
 //! Both directions of every message fit together.
 
+use super::balancing::*;
 use super::chunks::*;
 use super::ddl::*;
 use super::migration::*;
@@ -56,14 +57,21 @@ fn every_message_is_read_as_it_was_written() {
     check_all!(
         ParticipantBlock,
         CreateParticipant,
+        CollModParticipant,
+        DropIndexesParticipant,
+        CreateIndexesParticipant,
         DropParticipant,
         RenameParticipant,
         DropDatabaseParticipant,
+        CommitCreateCollection,
+        CommitRename,
         CommitDropCollection,
         CommitMovePrimary,
         CommitDropDatabase,
         CommitRefine,
     );
+    check_all!(StatsForBalancing, SetAutoSplit, RebalanceChunk);
+    check_all!(CloneCatalogData, SessionHistory, ValidateShardKey);
     check_all!(Quiesce, Begin, Take, PutBack, CopyDatabase, Confirm, End);
     check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);
 }

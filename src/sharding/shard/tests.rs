@@ -1,6 +1,7 @@
 //! A cluster in one process: a config server of few commands, shards on simulated disks, clients that retry.
 
 mod cluster;
+pub(crate) mod lifetime;
 mod migration;
 mod persisted;
 mod range_deletion;
@@ -18,7 +19,7 @@ fn bound(v: Option<i32>, end: Value) -> Document {
 
 /// A node on a disk of its own.
 pub(crate) fn open_node(host: &str) -> Arc<node::Node> {
-    cluster::open(&storage::files::SimulatedDisk::new(), host, true)
+    cluster::open(&storage::files::SimulatedDisk::new(), host, true).0
 }
 
 /// A table over `{x: 1}` with these chunks, in versions 1|0, 1|1, ...

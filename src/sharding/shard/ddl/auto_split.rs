@@ -12,13 +12,13 @@
 use super::Ddl;
 use super::split::{Points, SPLIT_POINTS_MAX, documents_per_piece, snapshot_of, split_points};
 use crate::chunk::Chunk;
-use crate::config::required;
+use crate::messages::balancing::{ChunkSizes, RebalanceChunk, SetAutoSplit};
 use crate::messages::chunks::CommitChunkSplit;
 use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
 use crate::shard::ShardRole;
 use crate::shard::migration::range::{KeyRange, shard_key_index};
-use document::{Doc, Document, Result, Value, doc};
+use document::{Doc, Document, Result};
 use node::observer::WriteObserver;
 use node::{Operation, Request};
 use parking_lot::{Mutex, RwLock};
@@ -39,30 +39,17 @@ struct Written {
     in_flight: bool,
 }
 
-/// The sizes that chunks are to have.
-struct Sizes {
-    usual_bytes: i64,
-    /// Of collections that have one of their own.
-    own_bytes: BTreeMap<String, i64>,
-}
-
-impl Sizes {
-    fn of(&self, ns: &str) -> i64 {
-        self.own_bytes.get(ns).copied().unwrap_or(self.usual_bytes)
-    }
-    fn parse(body: &Document) -> Result<Sizes> {
-        let bytes = |d: &Document| required(d, "maxChunkSizeBytes", Value::as_i64).map(|n| n.max(1));
-        let own = required(body, "collections", Value::as_array)?.iter().filter_map(Value::as_document);
-        let own = own.map(|d| Ok((required(d, "ns", Value::as_str)?.to_string(), bytes(d)?)));
-        Ok(Sizes { usual_bytes: bytes(body)?, own_bytes: own.collect::<Result<_>>()? })
-    }
+/// The size that the chunks of a collection are to have.
+fn bytes_of(sizes: &ChunkSizes, ns: &str) -> i64 {
+    let own = sizes.own.iter().find(|own| own.ns == ns);
+    own.map_or(sizes.usual_bytes, |own| own.bytes).max(1)
 }
 
 /// What is to be split, and what was written.
 #[derive(Default)]
 pub(crate) struct AutoSplit {
     /// `None` while nothing is to be split.
-    sizes: RwLock<Option<Sizes>>,
+    sizes: RwLock<Option<ChunkSizes>>,
     /// Splits that are being made.
     splitting: watch::Sender<usize>,
     /// By namespace and lower bound of the chunk.
@@ -72,7 +59,7 @@ pub(crate) struct AutoSplit {
 impl AutoSplit {
     /// The size of the collection's chunks; `None` while nothing is to be split.
     fn chunk_bytes(&self, ns: &str) -> Option<i64> {
-        self.sizes.read().as_ref().map(|sizes| sizes.of(ns))
+        self.sizes.read().as_ref().map(|sizes| bytes_of(sizes, ns))
     }
 }
 
@@ -128,14 +115,9 @@ impl Tracker {
 }
 
 impl Ddl {
-    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes, collections: [{ns, maxChunkSizeBytes}]}`. Once splitting has
-    /// been switched off, none is under way when this returns.
+    /// Runs [`SetAutoSplit`]. Once splitting has been switched off, none is under way when this returns.
     pub(super) async fn set_auto_split(self: &Arc<Self>, request: Request<'_>) -> Result<Document> {
-        let body = request.body.to_document();
-        let sizes = match required(&body, "enabled", Value::as_bool)? {
-            true => Some(Sizes::parse(&body)?),
-            false => None,
-        };
+        let SetAutoSplit { sizes } = SetAutoSplit::parse(request.body)?;
         let enabled = sizes.is_some();
         let before = std::mem::replace(&mut *self.auto_split.sizes.write(), sizes);
         if before.is_some() != enabled {
@@ -220,7 +202,7 @@ impl Ddl {
         drop(splitting);
         self.role.refresh_collection(ns).await?;
         if let Some(min) = moves_on {
-            self.config(doc! { "_configsvrRebalanceChunk": ns, "min": min }).await?;
+            self.config(RebalanceChunk { ns: ns.to_string(), min }.to_document()).await?;
         }
         Ok(())
     }

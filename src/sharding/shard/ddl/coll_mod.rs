@@ -7,8 +7,11 @@ use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::ddl::{CollModParticipant, DropIndexesParticipant};
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
+use node::operation::WriteConcern;
 use node::{Operation, Request};
 use protocol::ddl::protocols::{CollModPhase, DropIndexesPhase};
 use protocol::ddl::{Protocol, protocols};
@@ -26,7 +29,10 @@ impl Coordinator for CollMod {
         Box::pin(async move {
             match phase_of(CollModPhase::named(phase), phase)? {
                 CollModPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
-                CollModPhase::UpdateShards => ddl.on_holders(state).await,
+                CollModPhase::UpdateShards => {
+                    let (name, command) = (split(namespace(state)).1.to_string(), own_command(state));
+                    ddl.on_holders(state, CollModParticipant { name, command }).await
+                }
                 CollModPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
             }
         })
@@ -49,7 +55,10 @@ impl Coordinator for DropIndexes {
                     ddl.keep_shard_key_index(state).await?;
                     ddl.freeze_for_change(state).await
                 }
-                DropIndexesPhase::UpdateShards => ddl.on_holders(state).await,
+                DropIndexesPhase::UpdateShards => {
+                    let (name, command) = (split(namespace(state)).1.to_string(), own_command(state));
+                    ddl.on_holders(state, DropIndexesParticipant { name, command }).await
+                }
                 DropIndexesPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
             }
         })
@@ -64,9 +73,9 @@ impl Ddl {
     pub(super) async fn coll_mod(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
-        let command = renamed(request, "_shardsvrCollModParticipant");
+        let command = renamed(request, "collMod");
         let uuid = self.tracked_uuid(&ns).await?;
-        let fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        let fields = doc! { COMMAND: command, "collectionUUID": uuid.map(Value::uuid) };
         let state = self.coordinate(op, &CollMod, &ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
@@ -78,10 +87,10 @@ impl Ddl {
     pub(super) async fn drop_indexes(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
-        let command = renamed(request, "_shardsvrDropIndexesParticipant");
+        let command = renamed(request, "dropIndexes");
         let tracked = self.tracked(&ns).await?.unwrap_or_default();
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
-        let mut fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        let mut fields = doc! { COMMAND: command, "collectionUUID": uuid.map(Value::uuid) };
         fields.push("timestamp", tracked.get("timestamp").cloned());
         let index = request.body.get("index").map_or(Value::Null, |v| v.to_value());
         self.check_droppable(&ns, &fields, &index).await?;
@@ -105,7 +114,7 @@ impl Ddl {
     /// CannotDropShardKeyIndex (370), IndexNotFound (27), those of a node.
     async fn check_droppable(&self, ns: &str, fields: &Document, index: &Value) -> Result<()> {
         let mut state = doc! { "_id": { "namespace": ns } };
-        state.push("participant", fields.get("participant").cloned());
+        state.push(COMMAND, own_command(fields));
         self.keep_shard_key_index(&mut state).await?;
         let building = self.building(ns);
         let built = match index {
@@ -133,9 +142,9 @@ impl Ddl {
         if left.is_empty() {
             return Ok(doc! { "nIndexesWas": specs.len() as i32 });
         }
-        let mut command = fields.get_document("participant").cloned().unwrap_or_default();
+        let mut command = own_command(&fields);
         command.insert("index", left);
-        fields.insert("participant", command);
+        fields.insert(COMMAND, command);
         let state = self.coordinate(op, &DropIndexes, ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
@@ -148,7 +157,7 @@ impl Ddl {
         let Some(key) = tracked.get_document("key") else { return Ok(()) };
         let key = ShardKeyPattern::parse(key)?;
         let Ok((_, specs)) = self.definition_of(&ns) else { return Ok(()) };
-        let mut command = state.get_document("participant").cloned().unwrap_or_default();
+        let mut command = own_command(state);
         let named = |s: &Document| s.get_str("name").unwrap_or("").to_string();
         let simple =
             |s: &Document| s.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"));
@@ -158,7 +167,7 @@ impl Ddl {
             Some(Value::String(s)) if s == "*" => {
                 let others = specs.iter().map(named).filter(|n| n != "_id_" && !serving.contains(n));
                 command.insert("index", others.collect::<Vec<_>>());
-                state.insert("participant", command);
+                state.insert(COMMAND, command);
                 return Ok(());
             }
             Some(Value::String(s)) => [s.clone()].into(),
@@ -196,10 +205,9 @@ impl Ddl {
         self.freeze(ns, uuid_of(state)).await
     }
 
-    /// Runs the participant's command on this shard and on every other that owns a chunk; the reply is this shard's.
-    async fn on_holders(&self, state: &mut Document) -> Result<()> {
+    /// Has this shard, and every other that owns a chunk, change what it has; the reply is this shard's.
+    async fn on_holders(&self, state: &mut Document, change: impl Message) -> Result<()> {
         let ns = namespace(state).to_string();
-        let command = state.get_document("participant").cloned().unwrap_or_default();
         let own = self.shard()?;
         let mut shards = vec![own.clone()];
         if self.tracked(&ns).await?.is_some() {
@@ -207,7 +215,7 @@ impl Ddl {
         }
         let mut replies = Vec::new();
         let mut failed = None;
-        for (shard, reply) in self.on_each(&shards, split(&ns).0, &command).await {
+        for (shard, reply) in self.on_each(&shards, split(&ns).0, &change.to_document()).await {
             match reply {
                 Ok(reply) => replies.push((shard, reply)),
                 // A shard without a chunk may not have the collection, and a repeat finds its indexes gone.
@@ -258,22 +266,33 @@ impl Ddl {
         futures::future::join_all(asks).await
     }
 
-    /// Runs `_shardsvrCollModParticipant` or `_shardsvrDropIndexesParticipant` as the node's own command.
-    pub(super) async fn change_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let (coll_mod, drop_indexes) = ("_shardsvrCollModParticipant", "_shardsvrDropIndexesParticipant");
-        let own = match request.name() {
-            name if name == coll_mod => "collMod",
-            name if name == drop_indexes => "dropIndexes",
-            "_shardsvrCreateIndexesParticipant" => return self.create_indexes_here(op, request).await,
-            name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
-        };
-        let command = renamed(request, own).to_doc_buf();
-        let request = Request { db: request.db, body: command.doc(), sequences: &[] };
-        match own {
-            "collMod" => node::ddl::collections::coll_mod(&self.role.node, op, request).await,
-            _ => node::ddl::indexes::drop_indexes(&self.role.node, op, request).await,
-        }
+    /// Runs [`CollModParticipant`].
+    pub(super) async fn coll_mod_here(&self, request: Request<'_>) -> Result<Document> {
+        let command = CollModParticipant::parse(request.body)?.command.to_doc_buf();
+        let request = Request { body: command.doc(), ..request };
+        node::ddl::collections::coll_mod(&self.role.node, &unversioned(), request).await
     }
+    /// Runs [`DropIndexesParticipant`].
+    pub(super) async fn drop_indexes_here(&self, request: Request<'_>) -> Result<Document> {
+        let command = DropIndexesParticipant::parse(request.body)?.command.to_doc_buf();
+        let request = Request { body: command.doc(), ..request };
+        node::ddl::indexes::drop_indexes(&self.role.node, &unversioned(), request).await
+    }
+}
+
+/// What a participant's change runs as: the versions of a routed request were checked by the coordinator.
+pub(super) fn unversioned() -> Operation {
+    let mut op = Operation::internal();
+    op.write_concern = WriteConcern::majority();
+    op
+}
+
+/// The member of a coordinator's document with what a shard is to run.
+pub(super) const COMMAND: &str = "participant";
+
+/// What a shard is to run.
+pub(super) fn own_command(state: &Document) -> Document {
+    state.get_document(COMMAND).cloned().unwrap_or_default()
 }
 
 /// The same command under another name, without generic arguments.

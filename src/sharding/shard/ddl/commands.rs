@@ -9,7 +9,7 @@ use crate::messages::user_writes::ShardUserWriteBlock;
 use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, err};
 use futures::future::BoxFuture;
-use node::operation::{WriteAck, WriteConcern};
+use node::operation::WriteAck;
 use node::{Operation, Request};
 
 /// What [`run`] answers.
@@ -150,14 +150,9 @@ async fn answer_coordinator(ddl: &Ddl, op: &Operation, request: Request<'_>) -> 
     match request.name() {
         "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
         "_shardsvrCloneCatalogData" => ddl.clone_catalog_data(request).await,
-        "_shardsvrCollModParticipant"
-        | "_shardsvrCreateIndexesParticipant"
-        | "_shardsvrDropIndexesParticipant" => {
-            // The versions of a routed request were checked by the coordinator.
-            let mut own = Operation::internal();
-            own.write_concern = WriteConcern::majority();
-            ddl.change_here(&own, request).await
-        }
+        "_shardsvrCollModParticipant" => ddl.coll_mod_here(request).await,
+        "_shardsvrCreateIndexesParticipant" => ddl.create_indexes_here(request).await,
+        "_shardsvrDropIndexesParticipant" => ddl.drop_indexes_here(request).await,
         "_shardsvrCreateCollectionParticipant" => ddl.create_participant(request).await,
         "_shardsvrDropCollectionParticipant" => ddl.drop_participant(request).await,
         "_shardsvrDropDatabaseParticipant" => ddl.drop_database_participant(request).await,

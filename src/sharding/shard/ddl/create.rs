@@ -11,15 +11,15 @@
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
-use super::distribution::{First, Wanted, first_chunks};
+use super::distribution::{Wanted, first_chunks};
 use super::timeseries::{SERIES_KEY, is_of_series, key_index};
 use super::{Ddl, split};
 use crate::config::{argument, required, shown};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
-use crate::messages::ddl::{CreateParticipant, DropParticipant};
+use crate::messages::ddl::{CommitCreateCollection, CreateParticipant, DropParticipant, FirstChunk};
 use crate::messages::placement::FlushRoutingTable;
-use crate::messages::{Flag, Message};
+use crate::messages::{self, Flag, Message};
 use crate::remote::Target;
 use crate::routing::table::SERIES;
 use crate::shard::migration::range::{Position, walk_records};
@@ -100,6 +100,11 @@ fn flag(d: &Document, name: &str, default: bool) -> bool {
 }
 fn uuid_of(state: &Document) -> Result<[u8; 16]> {
     required(state, "collectionUUID", Value::as_uuid)
+}
+/// The first chunks; none of a collection that is sharded already.
+fn chunks_of(state: &Document) -> Result<Vec<FirstChunk>> {
+    let chosen: Option<_> = messages::read(state, protocols::CREATE_COLLECTION.operation, "chunks")?;
+    Ok(chosen.unwrap_or_default())
 }
 
 impl Ddl {
@@ -250,7 +255,7 @@ impl Ddl {
         };
         state.push("createdHere", existing.is_none());
         state.push("collectionUUID", Value::uuid(existing.unwrap_or_else(|| self.role.node.new_uuid())));
-        state.push("chunks", chunks.iter().map(|c| c.to_document()).collect::<Vec<_>>());
+        messages::set(state, "chunks", &chunks);
         Ok(())
     }
 
@@ -261,7 +266,7 @@ impl Ddl {
         key: &ShardKeyPattern,
         usable: &[String],
         empty: bool,
-    ) -> Result<First> {
+    ) -> Result<FirstChunk> {
         let own = self.shard()?;
         let shard = shard.unwrap_or(&own).to_string();
         if !usable.contains(&shard) {
@@ -270,7 +275,7 @@ impl Ddl {
         if shard != own && !empty {
             bail!(NAMESPACE_EXISTS, "the collection exists already, and not on shard {shard}");
         }
-        Ok(First { min: key.global_min(), max: key.global_max(), shard })
+        Ok(FirstChunk { min: key.global_min(), max: key.global_max(), shard })
     }
 
     /// Zone ranges with the shards of each, extended to full keys.
@@ -312,9 +317,7 @@ impl Ddl {
     /// Owners of the first chunks other than this shard.
     fn owners(&self, state: &Document) -> Result<BTreeSet<String>> {
         let own = self.shard()?;
-        let chunks = state.get_array("chunks").into_iter().flatten();
-        let names = chunks.filter_map(|c| c.as_document()?.get_str("shard").map(str::to_string));
-        Ok(names.filter(|s| *s != own).collect())
+        Ok(chunks_of(state)?.into_iter().map(|c| c.shard).filter(|s| *s != own).collect())
     }
 
     /// Makes the collection on this shard with this UUID; an empty one with another UUID gives way.
@@ -398,20 +401,18 @@ impl Ddl {
             return Ok(());
         }
         let body = request(state);
-        let mut command = doc! {
-            "_configsvrCommitCreateCollection": ns.as_str(), "collectionUUID": Value::uuid(uuid_of(state)?),
-            "key": key(state)?.document().clone(), "unique": flag(body, "unique", false),
-            "chunks": state.get("chunks").cloned().unwrap_or(Value::Null),
-        };
-        if let Some(default) = self.role.node.namespaces.slot(&ns).collation().document() {
-            command.push("defaultCollation", default.clone());
-        }
-        if let Some(definition) = body.get(SERIES) {
-            command.push(SERIES, definition.clone());
-        }
         let alone = flag(body, "unsplittable", false);
-        command.push("unsplittable", alone);
-        let reply = self.config(command).await?;
+        let commit = CommitCreateCollection {
+            ns: ns.clone(),
+            uuid: uuid_of(state)?,
+            key: key(state)?.document().clone(),
+            unique: Flag(flag(body, "unique", false)),
+            collation: self.role.node.namespaces.slot(&ns).collation().document().cloned(),
+            series: body.get_document(SERIES).cloned(),
+            unsplittable: Flag(alone),
+            chunks: chunks_of(state)?,
+        };
+        let reply = self.config(commit.to_document()).await?;
         let member = |name: &str| reply.get(name).cloned().unwrap_or(Value::Null);
         let version = member("collectionVersion");
         state.insert(

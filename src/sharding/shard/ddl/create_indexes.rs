@@ -6,12 +6,14 @@
 //! With a commit quorum the shards may wait for their members as long as they like. So the build is aborted, and taken back, when every
 //! client that waits for it is interrupted, and when the collection or these indexes are dropped.
 
-use super::coll_mod::renamed;
+use super::coll_mod::{COMMAND, own_command, renamed, unversioned};
 use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::ddl::{CreateIndexesParticipant, DropIndexesParticipant};
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use crate::routing::Routing;
 use document::{Document, Result, Value, bail, codes, doc};
@@ -57,9 +59,6 @@ impl Coordinator for CreateIndexes {
     }
 }
 
-fn participant(state: &Document) -> Document {
-    state.get_document("participant").cloned().unwrap_or_default()
-}
 /// Shards that get the indexes, each with the names of those it had.
 fn holders(state: &Document) -> Vec<(String, BTreeSet<String>)> {
     let list = state.get_array("holders").into_iter().flatten().filter_map(Value::as_document);
@@ -86,7 +85,7 @@ impl Ddl {
         let Some(tracked) = self.tracked(&ns).await? else {
             bail!(NAMESPACE_NOT_SHARDED, "Collection {ns} is not tracked")
         };
-        let command = renamed(request, "_shardsvrCreateIndexesParticipant");
+        let command = renamed(request, "createIndexes");
         if tracked.get_bool("unsplittable") != Some(true) {
             let key = ShardKeyPattern::parse(required(&tracked, "key", Value::as_document)?)?;
             for spec in command.get_array("indexes").into_iter().flatten().filter_map(Value::as_document) {
@@ -97,7 +96,7 @@ impl Ddl {
             return Ok(reply);
         }
         let fields = doc! {
-            "participant": command, "collectionUUID": tracked.get("uuid").cloned(),
+            COMMAND: command, "collectionUUID": tracked.get("uuid").cloned(),
             "timestamp": tracked.get("timestamp").cloned(),
         };
         let state = self.coordinate(op, &CreateIndexes, &ns, fields).await?;
@@ -113,9 +112,9 @@ impl Ddl {
         command: &Document,
     ) -> Option<Document> {
         let shards = self.index_holders(ns, tracked.get("uuid").and_then(Value::as_uuid)).await.ok()?;
-        let mut ask = command.clone();
-        ask.insert("onlyList", true);
-        let lists = self.on_shards(&shards, split(ns).0, ask).await.ok()?;
+        let (db, name) = split(ns);
+        let ask = list_of(name, Some(command.clone()));
+        let lists = self.on_shards(&shards, db, ask.to_document()).await.ok()?;
         let unchanged =
             |(shard, list): (String, Document)| Some((shard, list.get_document("unchanged")?.clone()));
         let replies: Vec<(String, Document)> = lists.into_iter().map(unchanged).collect::<Option<_>>()?;
@@ -140,8 +139,7 @@ impl Ddl {
         let ns = namespace(state).to_string();
         let shards = self.index_holders(&ns, uuid_of(state)).await?;
         let (db, name) = split(&ns);
-        let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
-        let lists = self.on_shards(&shards, db, ask).await?;
+        let lists = self.on_shards(&shards, db, list_of(name, None).to_document()).await?;
         let holders: Vec<Document> = lists
             .iter()
             .map(|(s, r)| doc! { "shard": s.as_str(), "names": r.get("names").cloned() })
@@ -175,8 +173,11 @@ impl Ddl {
         if *unwanted.borrow_and_update() {
             bail!(INDEX_BUILD_ABORTED, "the indexes are not wanted any more");
         }
-        let command = participant(state);
-        let mut building = std::pin::pin!(self.on_each(shards, split(namespace(state)).0, &command));
+        let (db, name) = split(namespace(state));
+        let (name, command) = (name.to_string(), Some(own_command(state)));
+        let build =
+            CreateIndexesParticipant { name, command, only_list: Flag(false), aborted: None }.to_document();
+        let mut building = std::pin::pin!(self.on_each(shards, db, &build));
         tokio::select! {
             replies = &mut building => return Ok(replies),
             Ok(_) = unwanted.wait_for(|unwanted| *unwanted) => {}
@@ -197,10 +198,13 @@ impl Ddl {
     /// Has the shards end what they build. A shard that does not hear of it builds on.
     async fn abort_builds_on(&self, shards: &[String], state: &Document) {
         let (db, name) = split(namespace(state));
-        let ask = doc! {
-            "_shardsvrCreateIndexesParticipant": name, "abort": true,
-            "collectionUUID": state.get("collectionUUID").cloned(), "indexes": participant(state).get("indexes").cloned(),
+        let ask = CreateIndexesParticipant {
+            name: name.to_string(),
+            command: Some(own_command(state)),
+            only_list: Flag(false),
+            aborted: uuid_of(state),
         };
+        let ask = ask.to_document();
         // Not marked as a message of the coordinator: it must pass the one that it ends.
         let asks =
             shards.iter().map(|shard| self.role.remote.run(Target::Shard(shard), db, ask.to_doc_buf()));
@@ -209,18 +213,18 @@ impl Ddl {
 
     async fn take_indexes_back(&self, state: &Document) -> Result<()> {
         let (db, name) = split(namespace(state));
-        let wanted = index_names(&participant(state));
+        let wanted = index_names(&own_command(state));
         for (shard, before) in holders(state) {
-            let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
-            let now = match self.on_shard(&shard, db, ask).await {
+            let now = match self.on_shard(&shard, db, list_of(name, None).to_document()).await {
                 Err(e) if e.code == codes::SHARD_NOT_FOUND => continue,
                 list => names(&list?),
             };
             let made: Vec<String> =
                 now.into_iter().filter(|n| wanted.contains(n) && !before.contains(n)).collect();
             if !made.is_empty() {
-                let drop = doc! { "_shardsvrDropIndexesParticipant": name, "index": made };
-                self.on_shard(&shard, db, drop).await?;
+                let command = doc! { "dropIndexes": name, "index": made };
+                let drop = DropIndexesParticipant { name: name.to_string(), command };
+                self.on_shard(&shard, db, drop.to_document()).await?;
             }
         }
         Ok(())
@@ -229,14 +233,14 @@ impl Ddl {
     /// The names of the indexes of a namespace that are being built.
     pub(super) fn building(&self, ns: &str) -> BTreeSet<String> {
         let all = self.running.requested(ns, protocols::CREATE_INDEXES.operation);
-        all.iter().flat_map(|requested| index_names(&participant(requested))).collect()
+        all.iter().flat_map(|requested| index_names(&own_command(requested))).collect()
     }
 
     /// Ends builds of indexes of a namespace that are under way, whoever waits for them, where all of their names are among these; whether
     /// there were any.
     pub(super) fn abort_builds(&self, ns: &str, names: &dyn Fn(&str) -> bool) -> bool {
         self.running.end(protocols::CREATE_INDEXES.operation, |of, requested| {
-            of == ns && index_names(&participant(requested)).iter().all(|name| names(name))
+            of == ns && index_names(&own_command(requested)).iter().all(|name| names(name))
         })
     }
     /// As [`Ddl::abort_builds`], of all of a database.
@@ -244,30 +248,34 @@ impl Ddl {
         self.running.end(protocols::CREATE_INDEXES.operation, |of, _| split(of).0 == db);
     }
 
-    /// Runs `_shardsvrCreateIndexesParticipant`: builds the indexes as the node's own command; or lists, as `{names, unchanged?}`,
-    /// the latter being the reply if there is nothing to build; or aborts such a build.
-    pub(super) async fn create_indexes_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+    /// Runs [`CreateIndexesParticipant`]. A list is `{names, unchanged?}`, the latter being the reply if there is nothing to build.
+    pub(super) async fn create_indexes_here(&self, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
-        if request.body.get_bool("abort") == Some(true) {
-            let uuid = required(&request.body.to_document(), "collectionUUID", Value::as_uuid)?;
-            self.role
-                .node
-                .index_builds
-                .abort(uuid, index_names(&request.body.to_document()).into_iter().collect());
+        let CreateIndexesParticipant { command, only_list, aborted, .. } =
+            CreateIndexesParticipant::parse(request.body)?;
+        let command = command.unwrap_or_default();
+        if let Some(uuid) = aborted {
+            self.role.node.index_builds.abort(uuid, index_names(&command).into_iter().collect());
             return Ok(Document::new());
         }
-        let only_list = request.body.get_bool("onlyList") == Some(true);
-        let command = renamed(request, "createIndexes").to_doc_buf();
-        let request = Request { db: request.db, body: command.doc(), sequences: &[] };
-        if only_list {
-            let indexes = self.definition_of(&ns).map(|(_, indexes)| indexes).unwrap_or_default();
-            let names = indexes.iter().map(|i| required_str(i, "name").map(str::to_string));
-            let mut list = doc! { "names": names.collect::<Result<Vec<_>>>()? };
-            if let Some(reply) = node::ddl::indexes::nothing_to_build(&self.role.node, op, request) {
-                list.push("unchanged", reply);
-            }
-            return Ok(list);
+        let (op, bytes) = (unversioned(), command.to_doc_buf());
+        let request = Request { body: bytes.doc(), ..request };
+        if !only_list.0 {
+            return node::ddl::indexes::create_indexes(&self.role.node, &op, request).await;
         }
-        node::ddl::indexes::create_indexes(&self.role.node, op, request).await
+        let indexes = self.definition_of(&ns).map(|(_, indexes)| indexes).unwrap_or_default();
+        let names = indexes.iter().map(|i| required_str(i, "name").map(str::to_string));
+        let mut list = doc! { "names": names.collect::<Result<Vec<_>>>()? };
+        if !command.is_empty()
+            && let Some(reply) = node::ddl::indexes::nothing_to_build(&self.role.node, &op, request)
+        {
+            list.push("unchanged", reply);
+        }
+        Ok(list)
     }
+}
+
+/// Asks for the indexes that a shard has.
+fn list_of(name: &str, command: Option<Document>) -> CreateIndexesParticipant {
+    CreateIndexesParticipant { name: name.to_string(), command, only_list: Flag(true), aborted: None }
 }

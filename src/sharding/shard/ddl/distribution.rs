@@ -1,25 +1,12 @@
 //! The first chunks of a new sharded collection, and where they go.
 
 use crate::key_pattern::ShardKeyPattern;
-use document::{Document, Result, Value, bail, doc};
+use crate::messages::ddl::FirstChunk;
+use document::{Document, Result, Value, bail};
 
 /// More first chunks than this are refused, and more than so many for each shard.
 const CHUNKS_MAX: i64 = 1_000_000;
 const CHUNKS_OF_SHARD_MAX: i64 = 8192;
-
-/// One chunk as the config server is asked to create it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct First {
-    pub min: Document,
-    pub max: Document,
-    pub shard: String,
-}
-
-impl First {
-    pub(super) fn to_document(&self) -> Document {
-        doc! { "min": self.min.clone(), "max": self.max.clone(), "shard": self.shard.as_str() }
-    }
-}
 
 /// What decides the first chunks.
 pub(super) struct Wanted<'a> {
@@ -45,7 +32,7 @@ type ZoneRange = (Document, Document, Vec<String>);
 ///
 /// # Errors
 /// InvalidOptions (72) for a number of chunks that cannot be made, and for zones that cannot be split by hashes.
-pub(super) fn first_chunks(wanted: &Wanted<'_>) -> Result<Vec<First>> {
+pub(super) fn first_chunks(wanted: &Wanted<'_>) -> Result<Vec<FirstChunk>> {
     let shards = wanted.shards.len().max(1) as i64;
     if !(0..=CHUNKS_MAX).contains(&wanted.chunks) || wanted.chunks > CHUNKS_OF_SHARD_MAX * shards {
         bail!(
@@ -62,7 +49,7 @@ pub(super) fn first_chunks(wanted: &Wanted<'_>) -> Result<Vec<First>> {
         return Ok(by_zones(wanted, &|zone| vec![whole(wanted, zone)]));
     }
     if !wanted.empty || !wanted.key.is_hashed_prefix() {
-        return Ok(vec![First {
+        return Ok(vec![FirstChunk {
             min: wanted.key.global_min(),
             max: wanted.key.global_max(),
             shard: wanted.primary.to_string(),
@@ -76,7 +63,7 @@ pub(super) fn first_chunks(wanted: &Wanted<'_>) -> Result<Vec<First>> {
         .enumerate()
         .map(|(i, (min, max))| {
             let shard = wanted.shards.get((i / of_each) % wanted.shards.len().max(1));
-            First { min, max, shard: shard.cloned().unwrap_or_else(|| wanted.primary.to_string()) }
+            FirstChunk { min, max, shard: shard.cloned().unwrap_or_else(|| wanted.primary.to_string()) }
         })
         .collect())
 }
@@ -122,14 +109,17 @@ fn ranges(key: &ShardKeyPattern, points: Vec<Document>) -> Vec<(Document, Docume
 }
 
 /// The chunks of the zones, and one for each gap between them.
-fn by_zones(wanted: &Wanted<'_>, of_zone: &dyn Fn((usize, &ZoneRange)) -> Vec<First>) -> Vec<First> {
+fn by_zones(
+    wanted: &Wanted<'_>,
+    of_zone: &dyn Fn((usize, &ZoneRange)) -> Vec<FirstChunk>,
+) -> Vec<FirstChunk> {
     let mut chunks = Vec::new();
     let mut min = wanted.key.global_min();
     let mut gaps = 0;
     let mut gap = |min: &Document, max: &Document| {
         let shard = wanted.shards.get(gaps % wanted.shards.len().max(1)).cloned();
         gaps += 1;
-        First {
+        FirstChunk {
             min: min.clone(),
             max: max.clone(),
             shard: shard.unwrap_or_else(|| wanted.primary.to_string()),
@@ -151,14 +141,14 @@ fn by_zones(wanted: &Wanted<'_>, of_zone: &dyn Fn((usize, &ZoneRange)) -> Vec<Fi
 }
 
 /// One chunk for a zone; zones of the same shards take turns.
-fn whole(wanted: &Wanted<'_>, (i, (lower, upper, shards)): (usize, &ZoneRange)) -> First {
+fn whole(wanted: &Wanted<'_>, (i, (lower, upper, shards)): (usize, &ZoneRange)) -> FirstChunk {
     let shard = shards.get(i % shards.len().max(1)).cloned().unwrap_or_else(|| wanted.primary.to_string());
-    First { min: lower.clone(), max: upper.clone(), shard }
+    FirstChunk { min: lower.clone(), max: upper.clone(), shard }
 }
 
 /// The hashes of a zone, divided evenly among its shards. A shard has its part of the chunks asked for, or one, and divides it among
 /// the ranges that are its own.
-fn presplit(wanted: &Wanted<'_>, (i, zone): (usize, &ZoneRange)) -> Vec<First> {
+fn presplit(wanted: &Wanted<'_>, (i, zone): (usize, &ZoneRange)) -> Vec<FirstChunk> {
     let (lower, upper, shards) = zone;
     let of_each_shard = (wanted.chunks / wanted.shards.len().max(1) as i64).max(1);
     let mut owners = Vec::new();
@@ -174,7 +164,7 @@ fn presplit(wanted: &Wanted<'_>, (i, zone): (usize, &ZoneRange)) -> Vec<First> {
     bounds.extend(hashed_points(owners.len() as i64).into_iter().map(|p| hashed_bound(wanted.key, lower, p)));
     bounds.push(upper.clone());
     let pairs = bounds.iter().zip(bounds.iter().skip(1)).zip(owners);
-    pairs.map(|((min, max), shard)| First { min: min.clone(), max: max.clone(), shard }).collect()
+    pairs.map(|((min, max), shard)| FirstChunk { min: min.clone(), max: max.clone(), shard }).collect()
 }
 
 /// The lower bound with this hash in place of its own, and the lowest values behind it.
@@ -238,6 +228,7 @@ fn check_presplit(wanted: &Wanted<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use document::doc;
 
     fn shards() -> Vec<String> {
         ["a", "b", "c"].map(str::to_string).to_vec()

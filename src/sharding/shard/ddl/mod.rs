@@ -66,7 +66,6 @@ use crate::config::catalog::Database;
 use crate::remote::{Target, majority};
 use document::{Document, Result, Value, bail, doc, err};
 use locks::Locks;
-use node::operation::WriteConcern;
 use node::{Operation, Request};
 use std::sync::Arc;
 
@@ -171,9 +170,7 @@ impl Ddl {
         let (done, outcome) = tokio::sync::oneshot::channel();
         let run = async move {
             let request = Request { db: &db, body: command.doc(), sequences: &[] };
-            let mut op = Operation::internal();
-            op.write_concern = WriteConcern::majority();
-            commands::run_participant(&ddl, &op, request).await
+            commands::run_participant(&ddl, &coll_mod::unversioned(), request).await
         };
         let run: futures::future::BoxFuture<'static, Result<Document>> = Box::pin(run);
         self.role.spawn(async move { drop(done.send(run.await)) });

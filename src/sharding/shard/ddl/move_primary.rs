@@ -16,13 +16,14 @@ use super::locks::Purpose;
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
 use crate::driver::phase_of;
-use crate::messages::ddl::{CommitMovePrimary, DropParticipant};
+use crate::messages::ddl::{
+    CloneCatalogData, CommitMovePrimary, Definition, DropParticipant, SessionHistory,
+};
 use crate::messages::placement::FlushDatabase;
-use crate::messages::{Field, Flag, Message};
+use crate::messages::{self, Field, Flag, Message};
 use crate::remote::Target;
 use crate::shard::migration::sessions;
-use crate::shard::resharding::documents;
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Result, bail, doc, err};
 use futures::future::BoxFuture;
 use node::write::unit::Origin;
 use node::{Operation, Request};
@@ -71,17 +72,15 @@ fn reason(state: &Document) -> Document {
 fn to(state: &Document) -> &str {
     state.get_str("to").unwrap_or("")
 }
-/// What moves, as the phase that blocks writes found it.
-fn moving(state: &Document) -> impl Iterator<Item = (&str, [u8; 16])> {
-    listed(state, "collections")
-}
-/// A member of the form `[{ns, uuid, ..}]`.
-fn listed<'a>(state: &'a Document, member: &str) -> impl Iterator<Item = (&'a str, [u8; 16])> {
-    let list = state.get_array(member).into_iter().flatten();
-    list.filter_map(|c| {
-        let c = c.as_document()?;
-        Some((c.get_str("ns")?, c.get("uuid")?.as_uuid()?))
-    })
+/// Members with what the phase that blocks writes has found: what moves; what the catalog tracks; what an `$out` has begun.
+const MOVING: &str = "collections";
+const TRACKED: &str = "tracked";
+const OUTPUTS: &str = "outputs";
+
+/// What is in such a member; nothing before that phase.
+fn listed(state: &Document, member: &str) -> Result<Vec<Definition>> {
+    let found: Option<Vec<Definition>> = messages::read(state, protocols::MOVE_PRIMARY.operation, member)?;
+    Ok(found.unwrap_or_default())
 }
 
 impl Ddl {
@@ -134,29 +133,29 @@ impl Ddl {
             let Some(c) = &latched.collection else { continue };
             let indexes: Vec<Document> =
                 c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
-            let definition = doc! {
-                "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
-                "indexes": indexes,
-            };
+            let (ns, uuid, options) = (slot.ns.to_string(), c.uuid(), c.meta().options.clone());
+            let definition = Definition { ns, uuid, options, indexes };
             match (is_sharded(&slot.ns), node::read::is_output(&slot.ns)) {
                 (true, _) => tracked.push(definition),
                 (false, false) => collections.push(definition),
                 (false, true) => outputs.push(definition),
             }
         }
-        state.insert("collections", collections);
-        state.insert("tracked", tracked);
-        state.insert("outputs", outputs);
+        for (member, definitions) in [(MOVING, collections), (TRACKED, tracked), (OUTPUTS, outputs)] {
+            messages::set(state, member, &definitions);
+        }
         Ok(())
     }
 
     async fn clone_to_recipient(&self, db: &str, state: &Document) -> Result<()> {
         let own = self.role.remote.connection_string(&self.shard()?).await?;
-        let command = doc! {
-            "_shardsvrCloneCatalogData": db, "from": own, "collections": state.get("collections").cloned(),
-            "tracked": state.get("tracked").cloned(),
+        let clone = CloneCatalogData {
+            db: db.to_string(),
+            from: own,
+            collections: listed(state, MOVING)?,
+            tracked: listed(state, TRACKED)?,
         };
-        self.on_shard(to(state), "admin", command).await.map(drop)
+        self.on_shard(to(state), "admin", clone.to_document()).await.map(drop)
     }
 
     async fn commit_move(&self, db: &str, state: &Document) -> Result<()> {
@@ -172,13 +171,13 @@ impl Ddl {
 
     async fn drop_moved(&self, state: &Document) -> Result<()> {
         // What an `$out` has begun for the primary that this shard no longer is can take no place any more.
-        for (ns, uuid) in moving(state).chain(listed(state, "outputs")) {
-            if self.uuid_here(ns) == Some(uuid) {
+        for Definition { ns, uuid, .. } in listed(state, MOVING)?.into_iter().chain(listed(state, OUTPUTS)?) {
+            if self.uuid_here(&ns) == Some(uuid) {
                 let op = Operation::internal();
-                node::ddl::collections::drop_collection(&self.role.node, &op, ns, true).await?;
+                node::ddl::collections::drop_collection(&self.role.node, &op, &ns, true).await?;
                 self.role.node.wait_operation_committed(&op).await?;
             }
-            self.role.clear_placement(ns);
+            self.role.clear_placement(&ns);
         }
         self.drop_views(namespace(state)).await
     }
@@ -193,8 +192,8 @@ impl Ddl {
     }
 
     async fn drop_clones(&self, state: &Document) -> Result<()> {
-        for (ns, uuid) in moving(state) {
-            let (db, name) = split(ns);
+        for Definition { ns, uuid, .. } in listed(state, MOVING)? {
+            let (db, name) = split(&ns);
             let (name, uuid) = (name.to_string(), Some(uuid));
             let command = DropParticipant { name, uuid, only_empty: Flag(false), from_migrate: Flag(true) };
             self.on_shard(to(state), db, command.to_document()).await?;
@@ -202,44 +201,34 @@ impl Ddl {
         Ok(())
     }
 
-    /// Runs `_shardsvrCloneCatalogData`: copies the collections listed from the donor. A repeat begins anew.
+    /// Runs [`CloneCatalogData`]. A repeat begins anew.
     pub(super) async fn clone_catalog_data(&self, request: Request<'_>) -> Result<Document> {
-        let db = argument(&request)?;
-        let body = request.body.to_document();
-        let donor = required_str(&body, "from")?.to_string();
+        let CloneCatalogData { db, from, collections, tracked } = CloneCatalogData::parse(request.body)?;
+        if let Some(other) = collections.iter().chain(&tracked).find(|c| split(&c.ns).0 != db) {
+            bail!(INVALID_NAMESPACE, "{} is not of database {db}", other.ns);
+        }
         // This shard may have been the primary before, and be about to drop what it gave away then: the same collections.
         let holder = format!("movePrimary of {db} to this shard");
-        let _held = self.locks.take_for(Purpose::Brought, &[db], &holder).await?;
-        let mut cloned = Vec::new();
-        for c in required(&body, "collections", Value::as_array)? {
-            let Some(c) = c.as_document() else { bail!(TYPE_MISMATCH, "collections must be documents") };
-            let ns = required_str(c, "ns")?;
-            if split(ns).0 != db {
-                bail!(INVALID_NAMESPACE, "{ns} is not of database {db}");
-            }
-            self.clone_collection(&donor, ns, c).await?;
-            cloned.push(ns.to_string());
+        let _held = self.locks.take_for(Purpose::Brought, &[&db], &holder).await?;
+        let names: Vec<String> = collections.iter().map(|c| c.ns.clone()).collect();
+        for c in collections {
+            self.clone_collection(&from, c).await?;
         }
-        for c in documents(&body, "tracked") {
-            self.have_collection(db, &c).await?;
+        for c in tracked {
+            self.have_collection(c).await?;
         }
-        self.load_views(db)?;
-        Ok(doc! { "clonedColls": cloned })
+        self.load_views(&db)?;
+        Ok(doc! { "clonedColls": names })
     }
 
     /// The primary has every collection of its databases, those that the catalog tracks too: empty where it owns nothing of
     /// them.
-    async fn have_collection(&self, db: &str, c: &Document) -> Result<()> {
-        let (ns, uuid) = (required_str(c, "ns")?, required(c, "uuid", Value::as_uuid)?);
-        if split(ns).0 != db {
-            bail!(INVALID_NAMESPACE, "{ns} is not of database {db}");
-        }
-        if self.uuid_here(ns) == Some(uuid) {
+    async fn have_collection(&self, Definition { ns, uuid, options, indexes }: Definition) -> Result<()> {
+        if self.uuid_here(&ns) == Some(uuid) {
             return Ok(());
         }
-        let options = c.get_document("options").cloned().unwrap_or_default();
-        self.create_here(ns, uuid, options, true).await?;
-        self.build_listed(ns, documents(c, "indexes")).await
+        self.create_here(&ns, uuid, options, true).await?;
+        self.build_listed(&ns, indexes).await
     }
 
     /// Builds the indexes that a definition lists.
@@ -252,8 +241,9 @@ impl Ddl {
         self.role.node.wait_operation_committed(&op).await
     }
 
-    async fn clone_collection(&self, donor: &str, ns: &str, c: &Document) -> Result<()> {
-        let uuid = required(c, "uuid", Value::as_uuid)?;
+    async fn clone_collection(&self, donor: &str, c: Definition) -> Result<()> {
+        let Definition { ns, uuid, options, indexes } = c;
+        let ns = ns.as_str();
         let (node, op) = (&self.role.node, Operation::internal_marked(true));
         match self.uuid_here(ns) {
             Some(found) if found != uuid => {
@@ -266,9 +256,8 @@ impl Ddl {
             Some(_) => drop(node::ddl::collections::drop_collection(node, &op, ns, true).await?),
             None => {}
         }
-        let options = c.get_document("options").cloned().unwrap_or_default();
         self.create_here(ns, uuid, options, true).await?;
-        self.build_listed(ns, documents(c, "indexes")).await?;
+        self.build_listed(ns, indexes).await?;
         self.copy_documents(donor, ns, &op).await?;
         self.copy_sessions(donor, ns).await?;
         self.role.node.wait_operation_committed(&op).await?;
@@ -310,11 +299,8 @@ impl Ddl {
     async fn copy_sessions(&self, donor: &str, ns: &str) -> Result<()> {
         let mut after: Option<Document> = None;
         loop {
-            let mut command = doc! { "_shardsvrGetSessionHistory": ns };
-            if let Some(after) = after {
-                command.push("after", after);
-            }
-            let reply = self.role.remote.run(Target::Host(donor), "admin", command.to_doc_buf()).await?;
+            let ask = SessionHistory { ns: ns.to_string(), after }.to_document().to_doc_buf();
+            let reply = self.role.remote.run(Target::Host(donor), "admin", ask).await?;
             sessions::apply(&self.role, ns, &reply).await?;
             match reply.doc().get_document("next") {
                 Some(next) => after = Some(next.to_document()),

@@ -16,14 +16,17 @@ use crate::config::refine::not_an_extension;
 use crate::config::{required, required_doc};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
-use crate::messages::Message;
-use crate::messages::ddl::CommitRefine;
+use crate::messages::ddl::{CommitRefine, ValidateShardKey};
+use crate::messages::{Flag, Message};
 use crate::routing::Routing;
 use document::{Document, ObjectId, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::ddl::protocols::RefinePhase;
 use protocol::ddl::{Protocol, protocols};
+
+/// Whether unique indexes must go with the key.
+const ENFORCED: &str = "enforceUniquenessCheck";
 
 pub(super) struct Refine;
 
@@ -86,9 +89,7 @@ impl Ddl {
         let body = request.body.to_document();
         let pattern = ShardKeyPattern::parse(required_doc(&body, "newShardKey")?)?;
         let mut fields = doc! { "newShardKey": pattern.document().clone() };
-        for (given, kept) in
-            [("collectionUUID", "expectedUUID"), ("enforceUniquenessCheck", "enforceUniquenessCheck")]
-        {
+        for (given, kept) in [("collectionUUID", "expectedUUID"), (ENFORCED, ENFORCED)] {
             if let Some(value) = body.get_present(given) {
                 fields.push(kept, value.clone());
             }
@@ -132,27 +133,25 @@ impl Ddl {
             Routing::Sharded(table) => table.shards().map(|s| s.to_string()).collect(),
             Routing::Unsharded => bail!(NAMESPACE_NOT_SHARDED, "Namespace {ns} is not sharded"),
         };
-        let mut command = doc! {
-            "_shardsvrValidateShardKeyCandidate": ns, "key": key(state)?.clone(),
-            "unique": state.get_bool("unique").unwrap_or(false),
+        let validate = ValidateShardKey {
+            ns: ns.to_string(),
+            key: key(state)?.clone(),
+            unique: Flag(state.get_bool("unique").unwrap_or(false)),
+            enforced: state.get_present(ENFORCED).map(Value::truthy),
         };
-        if let Some(enforced) = state.get("enforceUniquenessCheck") {
-            command.push("enforceUniquenessCheck", enforced.clone());
-        }
-        self.on_shards(&owners, "admin", command).await.map(drop)
+        self.on_shards(&owners, "admin", validate.to_document()).await.map(drop)
     }
 
-    /// Runs `_shardsvrValidateShardKeyCandidate`: whether the indexes here go with a key.
+    /// Runs [`ValidateShardKey`].
     pub(super) async fn validate_key_candidate(&self, request: Request<'_>) -> Result<Document> {
-        let body = request.body.to_document();
-        let ns = crate::config::argument(&request)?;
-        let pattern = ShardKeyPattern::parse(required_doc(&body, "key")?)?;
-        let mut rules = doc! { "implicitlyCreateIndex": false, "collation": { "locale": "simple" } };
-        rules.0.extend(
-            body.into_iter()
-                .filter(|(name, _)| ["unique", "enforceUniquenessCheck"].contains(&name.as_str())),
-        );
-        create::check_indexes(&self.role.node, ns, &pattern, &rules).await?;
+        let ValidateShardKey { ns, key, unique, enforced } = ValidateShardKey::parse(request.body)?;
+        let pattern = ShardKeyPattern::parse(&key)?;
+        let mut rules =
+            doc! { "implicitlyCreateIndex": false, "collation": { "locale": "simple" }, "unique": unique.0 };
+        if let Some(enforced) = enforced {
+            rules.push(ENFORCED, enforced);
+        }
+        create::check_indexes(&self.role.node, &ns, &pattern, &rules).await?;
         Ok(Document::new())
     }
 

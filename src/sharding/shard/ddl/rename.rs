@@ -8,7 +8,7 @@ use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
-use crate::messages::ddl::RenameParticipant;
+use crate::messages::ddl::{CommitRename, RenameParticipant};
 use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use document::{Document, Result, Value, bail, codes, doc};
@@ -224,14 +224,15 @@ impl Ddl {
         let (from, to) = (namespace(state), target(state));
         let (db, name) = split(from);
         let command = participant(name, state, false)?;
-        let source = Value::uuid(command.source);
         let shards = self.all_shards().await?;
         self.on_shards_seen_here(&shards, db, command.to_document()).await?;
-        let commit = doc! {
-            "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source,
-            "targetUUID": state.get("targetUUID").cloned().unwrap_or(Value::Null),
+        let commit = CommitRename {
+            ns: from.to_string(),
+            to: to.to_string(),
+            source: command.source,
+            replaced: uuid_of(state, "targetUUID"),
         };
-        self.config(commit).await.map(drop)
+        self.config(commit.to_document()).await.map(drop)
     }
 
     /// Runs `_shardsvrRenameCollectionParticipant`: renames what this shard has of the source, and drops what it has of

@@ -5,13 +5,13 @@
 //! What waits does not change until the deleter comes to it, so it is walked once.
 
 use super::Ddl;
-use crate::config::required;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
+use crate::messages::balancing::{CountedCollection, StatsForBalancing};
 use crate::messages::chunks::MeasureRange;
 use crate::shard::migration::range::{KeyRange, measure, require_shard_key_index, shard_key_index};
 use crate::shard::range_deleter::{Task, tasks};
-use document::{Document, Result, Value, doc, err};
+use document::{Document, Result, doc, err};
 use node::{Operation, Request};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,22 +20,21 @@ use storage::{CollectionSnapshot, CollectionView};
 impl Ddl {
     /// Runs `_shardsvrGetStatsForBalancing`: bytes of owned documents, and bytes of all there are.
     pub(super) async fn stats_for_balancing(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let body = request.body.to_document();
-        let scale = body.get("scaleFactor").and_then(Value::as_f64).filter(|s| *s >= 1.0).unwrap_or(1.0);
+        let StatsForBalancing { collections, scale } = StatsForBalancing::parse(request.body)?;
+        let scale = scale.unwrap_or(1).max(1);
         let all_tasks = tasks(&self.role, None);
         let waiting: BTreeSet<[u8; 16]> = all_tasks.iter().map(|t| t.id).collect();
         self.role.deleter.measured.lock().retain(|id, _| waiting.contains(id));
         let mut stats = Vec::new();
-        for c in required(&body, "collections", Value::as_array)?.iter().filter_map(Value::as_document) {
-            let (ns, uuid) = (c.get_str("ns").unwrap_or(""), c.get("UUID").and_then(Value::as_uuid));
+        for CountedCollection { ns, uuid } in collections {
             let mut size = 0;
-            if let Some(snapshot) = self.snapshot(ns).filter(|s| uuid.is_none_or(|u| u == s.meta().uuid)) {
+            if let Some(snapshot) = self.snapshot(&ns).filter(|s| uuid.is_none_or(|u| u == s.meta().uuid)) {
                 size = i64::try_from(snapshot.data_bytes()).unwrap_or(i64::MAX);
                 for task in all_tasks.iter().filter(|t| t.ns == ns) {
                     size -= op.interruptible(self.unowned_bytes(&snapshot, task)).await?;
                 }
             }
-            stats.push(doc! { "ns": ns, "collSize": (size.max(0) as f64 / scale) as i64 });
+            stats.push(doc! { "ns": ns, "collSize": size.max(0) / scale });
         }
         let used = i64::try_from(self.role.node.data_bytes()).unwrap_or(i64::MAX);
         Ok(doc! { "stats": stats, "usedBytes": used })

@@ -3,9 +3,12 @@
 
 use super::*;
 use crate::config::{self, ConfigServer};
+use crate::messages::Message;
+use crate::messages::ddl::CommitCreateCollection;
 use crate::remote::{Remote, Transport};
 use crate::routing::CatalogCache;
 use crate::shard::commands::Reply;
+use crate::shard::tests::lifetime::{self, FOREVER, Gone};
 use document::{DocBuf, Timestamp, codes};
 use futures::future::BoxFuture;
 use node::failpoints::Mode;
@@ -19,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::files::{CrashMode, SimulatedDisk};
-use storage::log::{LogOptions, RealClock, SyncPolicy};
+use storage::log::{LogOptions, SyncPolicy};
 use tokio::sync::watch;
 
 mod beside;
@@ -122,34 +125,37 @@ fn find(local: &LocalClient, db: &str, command: &Document) -> Result<Document> {
     Ok(doc! { "cursor": { "id": 0i64, "ns": ns, "firstBatch": found } })
 }
 
-fn open(disk: &SimulatedDisk, host: &str, sync: bool) -> Arc<Node> {
+fn open(disk: &SimulatedDisk, host: &str, sync: bool) -> (Arc<Node>, Gone) {
     let policy = if sync { LogOptions::default().sync } else { SyncPolicy::Never };
+    let (clock, end) = lifetime::clock();
     let options = NodeOptions {
         files: Arc::new(disk.clone()),
         dir: "/data".into(),
         log: LogOptions { sync: policy, ..LogOptions::default() },
-        clock: Arc::new(RealClock),
+        clock,
         // Of a set that was never initiated nobody leads; the config server looks at whether it does.
         replica_set: host.split(':').next().filter(|name| *name != "config").map(String::from),
         host: host.to_string(),
     };
-    Node::open(options).unwrap().node
+    (Node::open(options).unwrap().node, end)
 }
 
 struct Cluster {
     network: Arc<Network>,
     disks: BTreeMap<String, SimulatedDisk>,
+    /// By shard, when the node that runs now has come to its end.
+    ends: Mutex<BTreeMap<String, Gone>>,
 }
 
 impl Cluster {
     /// Shards a and b, and the database d with its primary on a.
     async fn new() -> Cluster {
         let network = Arc::new(Network::default());
-        let node = open(&SimulatedDisk::new(), "config:1", false);
+        let (node, _) = open(&SimulatedDisk::new(), "config:1", false);
         let remote = Remote::new(network.clone(), None);
         *network.config.lock() = Some(ConfigServer::new(node, remote, Arc::new(Parameters::new())));
         let disks = ["a", "b"].map(|s| (s.to_string(), SimulatedDisk::new())).into();
-        let cluster = Cluster { network, disks };
+        let cluster = Cluster { network, disks, ends: Mutex::default() };
         for shard in ["a", "b"] {
             cluster.start(shard).await;
             cluster.config(doc! { "_configsvrAddShard": format!("{shard}/{shard}:1") }).await.unwrap();
@@ -159,7 +165,8 @@ impl Cluster {
     }
     async fn start(&self, shard: &str) {
         let host = format!("{shard}:1");
-        let node = open(&self.disks[shard], &host, true);
+        let (node, end) = open(&self.disks[shard], &host, true);
+        self.ends.lock().insert(shard.to_string(), end);
         let remote = Remote::new(self.network.clone(), None);
         let role =
             ShardRole::new(node, remote.clone(), CatalogCache::new(remote), Arc::new(Parameters::new()));
@@ -174,14 +181,9 @@ impl Cluster {
         ddl.stop();
         down.send_replace(true);
         self.disks[shard].crash(CrashMode::DropUnsynced);
-        let node = Arc::downgrade(&ddl.role.node);
         drop(ddl);
-        for _ in 0..500 {
-            if node.strong_count() == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let end = self.ends.lock().remove(shard).unwrap();
+        end.wait().await;
         self.start(shard).await;
     }
     fn ddl(&self, shard: &str) -> Arc<Ddl> {
@@ -248,7 +250,7 @@ impl Cluster {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            tokio::time::timeout(Duration::from_secs(8), done).await.expect("a coordinator does not end");
+            tokio::time::timeout(FOREVER, done).await.expect("a coordinator does not end");
             let sections = self.ddl(shard).role.local.find(block::SECTIONS, &doc! {}).unwrap();
             assert!(sections.is_empty(), "{shard} is left in {sections:?}");
         }
@@ -341,12 +343,7 @@ async fn a_commit_that_is_refused_is_undone_and_frees_the_names() {
     let running = c.shard_collection("c", doc! { "x": "hashed" });
     let interfere = async {
         points.wait_entered("hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog", 1).await;
-        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "b" };
-        let command = doc! {
-            "_configsvrCommitCreateCollection": "d.c", "collectionUUID": Value::uuid([9; 16]), "key": { "x": 1 },
-            "chunks": [whole],
-        };
-        c.config(command).await.unwrap();
+        c.config(CommitCreateCollection::whole("d.c", [9; 16], "b").to_document()).await.unwrap();
         points.configure("hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog", Mode::Off, doc! {});
     };
     let (outcome, ()) = tokio::join!(running, interfere);
@@ -394,11 +391,7 @@ async fn each_fault_of_what_a_shard_holds_is_found_as_itself() {
 
 impl Cluster {
     async fn shard_config_only(&self, ns: &str) {
-        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "b" };
-        let command = doc! {
-            "_configsvrCommitCreateCollection": ns, "collectionUUID": Value::uuid([9; 16]), "key": { "x": 1 }, "chunks": [whole],
-        };
-        self.config(command).await.unwrap();
+        self.config(CommitCreateCollection::whole(ns, [9; 16], "b").to_document()).await.unwrap();
     }
 }
 
@@ -446,9 +439,7 @@ async fn a_shard_starts_with_a_section_and_an_undecided_migration_of_one_collect
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(8), undecided)
-        .await
-        .expect("the migration is decided and forgotten");
+    tokio::time::timeout(FOREVER, undecided).await.expect("the migration is decided and forgotten");
     let ddl = c.ddl("a");
     assert!(ddl.role.in_critical_section("d.h"), "the migration has ended the section of the drop");
     ddl.set_block("d.h", block::BlockType::Unblock, &reason).await.unwrap();
@@ -585,9 +576,7 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
     let (db, command) = (story.command)();
     let reached = async {
         let waited = ddl.role.node.failpoints.wait_entered(&name, 1);
-        tokio::time::timeout(Duration::from_secs(5), waited)
-            .await
-            .unwrap_or_else(|_| panic!("{name} is not reached"));
+        tokio::time::timeout(FOREVER, waited).await.unwrap_or_else(|_| panic!("{name} is not reached"));
     };
     tokio::select! {
         outcome = c.send("a", db, command) => panic!("{name}: ended with {outcome:?}"),
@@ -967,7 +956,7 @@ async fn a_recipient_that_is_told_late_makes_no_collection_the_catalog_does_not_
     };
     let received = async |start: Document| {
         c.send("b", "admin", start).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(5), c.ddl("b").role.migrations.join()).await.unwrap();
+        tokio::time::timeout(FOREVER, c.ddl("b").role.migrations.join()).await.unwrap();
         c.count("b", "d.c")
     };
     assert_eq!(received(start([9; 16])).await, None, "of another incarnation");

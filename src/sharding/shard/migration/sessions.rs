@@ -13,8 +13,9 @@
 //! refuses a statement of that number it does not know (IncompleteTransactionHistory) rather than executing it twice.
 
 use super::range::{KeyRange, SLICE_TIME_MAX};
-use crate::config::required_str;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::ddl::SessionHistory;
 use crate::shard::ShardRole;
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, bail, codes, doc};
 use node::operation::{SessionFields, SessionId};
@@ -221,16 +222,15 @@ fn reply(batch: &[DocBuf], next: Option<Place>) -> DocBuf {
     })
 }
 
-/// `{_shardsvrGetSessionHistory: ns, after?}`: what sessions have done to a whole collection to which nobody writes,
+/// [`SessionHistory`] of a whole collection to which nobody writes,
 /// as `{oplog: [...], next?}`. `next`, the last statement of the answer, is the `after` of the next request.
 ///
 /// # Errors
 /// IDLFailedToParse (40414), TypeMismatch (14); a failed log.
 pub async fn whole_history(node: &Node, body: Doc<'_>) -> Result<DocBuf> {
-    let d = body.to_document();
-    let ns = required_str(&d, "_shardsvrGetSessionHistory")?;
-    let after = body.get_document("after").map(read_place).transpose()?;
-    let mut source = SessionSource::new(node, ns, None);
+    let SessionHistory { ns, after } = SessionHistory::parse(body)?;
+    let after = after.map(|after| read_place(after.to_doc_buf().doc())).transpose()?;
+    let mut source = SessionSource::new(node, &ns, None);
     let mut known: Vec<Known> = source.known.drain(..).collect();
     known.retain(|k| after.is_none_or(|after| after < k.place()));
     known.sort_by_key(Known::place);

@@ -1,6 +1,7 @@
 //! The cluster that the tests run on.
 
 use super::bound;
+use super::lifetime::{self, FOREVER, Gone};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::{Remote, Transport};
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use storage::CollectionView;
 use storage::files::{CrashMode, SimulatedDisk};
-use storage::log::{LogOptions, RealClock, SyncPolicy};
+use storage::log::{LogOptions, SyncPolicy};
 use tokio::sync::watch;
 
 pub(super) const NS: &str = "d.c";
@@ -215,6 +216,8 @@ pub(super) struct Cluster {
     pub network: Arc<Network>,
     pub router: Arc<CatalogCache>,
     disks: BTreeMap<String, SimulatedDisk>,
+    /// By shard, when the node that runs now has come to its end.
+    ends: Mutex<BTreeMap<String, Gone>>,
     next_session: AtomicI64,
     pub delay_secs: i32,
 }
@@ -222,7 +225,7 @@ pub(super) struct Cluster {
 impl Cluster {
     /// Shards `a` and `b`; `d.c` sharded on x with one chunk of all on `a`, split at 0 and 1000.
     pub(super) async fn new() -> Arc<Cluster> {
-        let config = open(&SimulatedDisk::new(), "config:1", true);
+        let (config, _) = open(&SimulatedDisk::new(), "config:1", true);
         let client = LocalClient::new(config);
         for ns in ["shards", "chunks", "collections", "databases"] {
             client.ensure_collection(&format!("config.{ns}"), &[]).await.unwrap();
@@ -255,7 +258,8 @@ impl Cluster {
         }
         let router = CatalogCache::new(Remote::new(network.clone(), Some("config:1")));
         let disks = ["a", "b"].map(|s| (s.to_string(), SimulatedDisk::new())).into();
-        let cluster = Cluster { network, router, disks, next_session: AtomicI64::new(1), delay_secs: 0 };
+        let (ends, next_session) = (Mutex::default(), AtomicI64::new(1));
+        let cluster = Cluster { network, router, disks, ends, next_session, delay_secs: 0 };
         for shard in ["a", "b"] {
             cluster.start(shard).await;
             let identity = Identity {
@@ -282,7 +286,8 @@ impl Cluster {
     }
     async fn start(&self, shard: &str) {
         let host = format!("{shard}:1");
-        let node = open(&self.disks[shard], &host, false);
+        let (node, end) = open(&self.disks[shard], &host, false);
+        self.ends.lock().insert(shard.to_string(), end);
         let remote = Remote::new(self.network.clone(), None);
         let parameters = Arc::new(Parameters::new());
         parameters.set_at_runtime("orphanCleanupDelaySecs", &Value::Int32(self.delay_secs)).unwrap();
@@ -297,15 +302,9 @@ impl Cluster {
         role.stop();
         down.send_replace(true);
         self.disks[shard].crash(CrashMode::DropUnsynced);
-        let weak = Arc::downgrade(&role.node);
         drop(role);
-        // Requests that were being served let go of the node when they notice.
-        for _ in 0..500 {
-            if weak.strong_count() == 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let end = self.ends.lock().remove(shard).unwrap();
+        end.wait().await;
         self.start(shard).await;
     }
 
@@ -412,7 +411,7 @@ impl Cluster {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            let waited = tokio::time::timeout(Duration::from_secs(8), done).await;
+            let waited = tokio::time::timeout(FOREVER, done).await;
             assert!(
                 waited.is_ok(),
                 "{shard} does not settle: {:?}",
@@ -427,20 +426,21 @@ pub(super) struct Client {
     pub number: i64,
 }
 
-pub(super) fn open(disk: &SimulatedDisk, host: &str, in_memory: bool) -> Arc<Node> {
+pub(super) fn open(disk: &SimulatedDisk, host: &str, in_memory: bool) -> (Arc<Node>, Gone) {
     let log = LogOptions {
         segment_bytes: 1 << 20,
         sync: SyncPolicy::Group { interval: Duration::from_millis(50) },
         in_memory,
         ..LogOptions::default()
     };
+    let (clock, end) = lifetime::clock();
     let options = NodeOptions {
         files: Arc::new(disk.clone()),
         dir: "/data".into(),
         log,
-        clock: Arc::new(RealClock),
+        clock,
         replica_set: Some("rs".to_string()),
         host: host.to_string(),
     };
-    Node::open(options).expect("opens").node
+    (Node::open(options).expect("opens").node, end)
 }

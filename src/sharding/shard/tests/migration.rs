@@ -1,6 +1,7 @@
 //! Ranges move while clients write; power fails at every step; the config server's answers get lost.
 
 use super::cluster::{Cluster, CommitFault, NS};
+use super::lifetime::FOREVER;
 use crate::shard::migration::{recipient, sessions};
 use document::{Document, Timestamp, Value, doc};
 use node::failpoints::Mode;
@@ -103,8 +104,7 @@ impl Writers {
         self.stop.store(true, Ordering::SeqCst);
         let mut expected = BTreeMap::new();
         for task in self.tasks {
-            let known =
-                tokio::time::timeout(Duration::from_secs(10), task).await.expect("a writer hangs").unwrap();
+            let known = tokio::time::timeout(FOREVER, task).await.expect("a writer hangs").unwrap();
             expected.extend(known.into_iter().filter_map(|(x, n)| Some((x, n?))));
         }
         assert!(expected.len() > 10);
@@ -160,15 +160,14 @@ async fn crash_at(holder: &str, point: &str, victim: &str, fault: CommitFault) {
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 100, 300).await }
     });
-    let reached =
-        tokio::time::timeout(Duration::from_secs(5), role.node.failpoints.wait_entered(point, 1)).await;
+    let reached = tokio::time::timeout(FOREVER, role.node.failpoints.wait_entered(point, 1)).await;
     assert!(reached.is_ok(), "{point} is never reached");
+    drop(role);
     cluster.crash(victim).await;
     if victim != holder {
-        role.node.failpoints.configure(point, Mode::Off, doc! {});
+        cluster.shard(holder).node.failpoints.configure(point, Mode::Off, doc! {});
     }
-    drop(role);
-    let _ = tokio::time::timeout(Duration::from_secs(8), moving).await.expect("the move hangs");
+    let _ = tokio::time::timeout(FOREVER, moving).await.expect("the move hangs");
     *cluster.network.fault.lock() = CommitFault::None;
     cluster.settle().await;
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -459,8 +458,6 @@ async fn a_reception_that_is_stopped_before_its_first_action_is_over() {
     };
     // Its task has not run yet: there is one thread, and it is this one's.
     recipient::start(&b, start.to_doc_buf().doc()).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(5), b.migrations.stop(NS))
-        .await
-        .expect("the reception does not end");
+    tokio::time::timeout(FOREVER, b.migrations.stop(NS)).await.expect("the reception does not end");
     c.move_range("a", "b", 0, 1000).await.unwrap();
 }

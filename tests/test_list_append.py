@@ -1,8 +1,8 @@
 """Snapshot isolation and commits in real time, found out from what transactions read.
 
-Clients run transactions that read lists and append to them, on a set of one whose process is killed, and over three shards
-while chunks move, processes die and freeze, and replies are late or lost; `list_append` then searches the history for what
-snapshot isolation forbids. `TESSERA_APPEND_SECONDS` says for how long.
+Clients run transactions that read lists and append to them, on a set of one whose process is killed, on a set of three whose
+members die, freeze and lose sight of one another, and over three shards while chunks move, processes die and freeze, and
+replies are late or lost; `list_append` then searches the history for what snapshot isolation forbids. `TESSERA_APPEND_SECONDS` says for how long.
 """
 
 import os
@@ -19,7 +19,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 from test_kills import Separate, settled
 from test_processes import initiate, listening_port
-from trouble import Lossy
+from trouble import Lossy, Network, Set, wait
 
 SECONDS = float(os.environ.get("TESSERA_APPEND_SECONDS", "6"))
 SEED = int(os.environ.get("TESSERA_APPEND_SEED", "0")) or random.randrange(1 << 30)
@@ -160,6 +160,27 @@ def test_a_set_of_one_under_kills(workdir, processes):
 
     history = run_clients(lambda _: pymongo.MongoClient(direct, serverSelectionTimeoutMS=10000), disturb)
     check(history, coll, "reads")
+
+
+def test_a_set_of_three_under_kills_and_partitions(workdir, processes):
+    members = Set(workdir, processes, Network())
+    try:
+        lists = members.client().lists.get_collection("c", write_concern=MAJORITY)
+        lists.insert_many([{"_id": k, "v": []} for k in range(KEYS)])
+        done = []
+
+        def disturb(chance, until):
+            while time.monotonic() < until or "kill" not in done:
+                done.append(members.trouble(chance))
+                time.sleep(chance.uniform(0.1, 1))
+
+        options = {"serverSelectionTimeoutMS": 15000, "socketTimeoutMS": 15000}
+        history = run_clients(lambda _: members.client(**options), disturb)
+        print(done)
+        wait(members.primary)
+        check(history, members.client().lists.get_collection("c", read_concern=ReadConcern("linearizable")), "reads")
+    finally:
+        members.close()
 
 
 class Unreliable(Separate):

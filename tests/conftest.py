@@ -49,13 +49,14 @@ def until(condition, seconds=20, what="it never came about"):
 
 
 class Process:
-    """A child whose output goes to a file; killed at the end of the test whatever happens."""
+    """A child whose output goes to a file; killed at the end of the test whatever happens. `environment` is beside its parent's."""
 
-    def __init__(self, argv, log):
+    def __init__(self, argv, log, environment=None):
         self.argv = [str(a) for a in argv]
         self.log = pathlib.Path(log)
         self.out = open(self.log, "ab")
-        self.child = subprocess.Popen(self.argv, stdout=self.out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        env = {**os.environ, **(environment or {})}
+        self.child = subprocess.Popen(self.argv, stdout=self.out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env)
 
     def text(self):
         return self.log.read_text(errors="replace")

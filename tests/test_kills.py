@@ -25,10 +25,11 @@ ACCOUNTS, EACH, ITEMS = 12, 100, 8
 
 
 class Separate:
-    """A config server, three shards and two routers, each a process that can be killed and started again."""
+    """A config server, three shards and two routers, each a process that can be killed and started again. `environments` are
+    those of single processes, by their names."""
 
-    def __init__(self, workdir, **parameters):
-        self.workdir, self.running = workdir, {}
+    def __init__(self, workdir, environments=None, **parameters):
+        self.workdir, self.running, self.environments = workdir, {}, environments or {}
         self.parameters = [o for name, value in parameters.items() for o in ("--setParameter", f"{name}={value}")]
         config = self.start("cfg", 0, "mongod", "--configsvr", "--replSet", "cfg")
         initiate(config)
@@ -52,7 +53,7 @@ class Separate:
         if program == "mongod":
             (self.workdir / name).mkdir(exist_ok=True)
             argv += ["--dbpath", self.workdir / name, *self.parameters]
-        process = Process(argv, self.workdir / f"{name}-{time.monotonic_ns()}.log")
+        process = Process(argv, self.workdir / f"{name}-{time.monotonic_ns()}.log", self.environments.get(name))
         port = listening_port(process)
         self.running[name] = (process, port, program, options)
         return port

@@ -141,8 +141,9 @@ class Network:
 
 
 class Member:
-    def __init__(self, workdir, processes, network, name, *options):
+    def __init__(self, workdir, processes, network, name, *options, environment=None):
         self.workdir, self.processes, self.options, self.name = workdir, processes, options, name
+        self.environment = environment
         self.port = free_port()
         network.members.append(self)
         self.start()
@@ -153,7 +154,8 @@ class Member:
         data = self.workdir / self.name
         data.mkdir(exist_ok=True)
         log = self.workdir / f"{self.name}.log"
-        self.process = Process([BIN / "mongod", "--dbpath", data, "--port", self.port, *self.options], log)
+        argv = [BIN / "mongod", "--dbpath", data, "--port", self.port, *self.options]
+        self.process = Process(argv, log, self.environment)
         self.processes.append(self.process)
 
     def direct(self, **options):
@@ -167,12 +169,15 @@ class Member:
 
 
 class Set:
-    """A set of processes with short election timeouts."""
+    """A set of processes with short election timeouts. `environments` are those of its first members."""
 
-    def __init__(self, workdir, processes, network, name="rs", n=3, *options):
+    def __init__(self, workdir, processes, network, name="rs", n=3, *options, environments=()):
         self.name, self.network = name, network
         options = ("--replSet", name, "--setParameter", "enableTestCommands=1", *options)
-        self.members = [Member(workdir, processes, network, f"{name}-{i}", *options) for i in range(n)]
+        self.members = []
+        for i in range(n):
+            environment = environments[i] if i < len(environments) else None
+            self.members.append(Member(workdir, processes, network, f"{name}-{i}", *options, environment=environment))
         config = {
             "_id": name,
             "members": [{"_id": i, "host": m.address} for i, m in enumerate(self.members)],

@@ -48,3 +48,16 @@ assert.commandFailedWithCode(bulkWrite([{insert: 5, document: {_id: 1}}]), Error
 assert.commandFailedWithCode(bulkWrite([{insert: -1, document: {_id: 1}}]), [ErrorCodes.BadValue, 51024]);
 assert.commandFailedWithCode(db.runCommand({bulkWrite: 1, ops: [{insert: 0, document: {}}], nsInfo: nsInfo}), ErrorCodes.Unauthorized);
 assert.commandFailedWithCode(db.adminCommand({bulkWrite: 1, ops: [{insert: 0, document: {}}]}), 40414);
+
+// The place of a namespace may be any number, an unknown kind is an unknown field, and a UUID must be that of the collection.
+reply = assert.commandWorked(bulkWrite([{insert: NumberDecimal("1"), document: {_id: 200}}]));
+assert.eq({_id: 200}, two.findOne({_id: 200}));
+assert.commandFailedWithCode(bulkWrite([{upsert: 0, document: {_id: 1}}]), 40415);
+reply = assert.commandWorked(db.adminCommand({
+    bulkWrite: 1,
+    ops: [{insert: 0, document: {_id: 300}}],
+    nsInfo: [{ns: one.getFullName(), collectionUUID: UUID()}],
+}));
+assert.eq([0, 1], [reply.nInserted, reply.nErrors]);
+assert.eq(ErrorCodes.CollectionUUIDMismatch, reply.cursor.firstBatch[0].code);
+assert.eq(null, one.findOne({_id: 300}));

@@ -35,6 +35,9 @@ assert.eq([], ids({o: {$elemMatch: {x: 1, y: 4}}}, {"o.x": 1, "o.y": 1}));
 const scans = planStages(coll.find({a: 5}).hint({a: 1}).explain()).filter(stage => stage.stage == "IXSCAN");
 assert.lt(0, scans.length);
 assert(scans.some(scan => scan.isMultiKey), tojson(scans));
+assert(scans.some(scan => bsonWoCompare({a: ["a"]}, scan.multiKeyPaths) == 0), tojson(scans));
+const below = planStages(coll.find({"o.x": 1}).hint({"o.x": 1, "o.y": 1}).explain()).filter(stage => stage.stage == "IXSCAN");
+assert(below.some(scan => bsonWoCompare({"o.x": ["o"], "o.y": ["o"]}, scan.multiKeyPaths) == 0), tojson(below));
 
 // Two arrays cannot be indexed together, in whichever order they come.
 coll.drop();

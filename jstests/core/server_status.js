@@ -15,6 +15,7 @@ for (const field of ["host", "version", "process", "pid", "uptime", "uptimeMilli
 }
 assert.eq(db.version(), before.version);
 assert.contains(before.process, ["mongod", "mongos"]);
+assert.eq(before.process == "mongod", before.hasOwnProperty("opcountersRepl"));
 assert.lte(1, before.connections.current);
 
 for (let i = 1; i <= 5; i++) {

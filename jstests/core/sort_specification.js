@@ -28,6 +28,8 @@ refused(15975, {v: 0});
 refused(15974, {v: "asc"});
 refused(15974, {v: true});
 refused([15974, 17312], {v: {up: 1}});
+refused(31138, {v: {$meta: "indexKey"}});
+refused(31138, {v: {$meta: 1}});
 refused([16410, ErrorCodes.FailedToParse], {$v: 1});
 refused([15998, 40352, 40353], {"v.": 1});
 refused([40352, 40353], {"": 1});

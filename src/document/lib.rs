@@ -24,6 +24,7 @@ pub mod key_string;
 pub mod key_values;
 mod macros;
 pub mod meter;
+pub mod multikey;
 pub mod namespace;
 pub mod number;
 pub mod oid;

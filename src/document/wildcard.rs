@@ -10,6 +10,7 @@
 //! Which paths cross arrays is remembered, because the planner may use less of the bounds there. What is remembered is
 //! never forgotten while the index lives: a path too many costs speed, not results.
 
+use crate::multikey::beginnings;
 use crate::{Doc, Document, Value, ValueRef};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashSet};
@@ -119,8 +120,7 @@ impl Wildcard {
     /// The beginnings of `path`, itself among them, at which a document has had an array.
     pub fn arrays_on<'p>(&self, path: &'p str) -> Vec<&'p str> {
         let arrays = self.arrays.read();
-        let ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
-        ends.map(|end| &path[..end]).filter(|p| arrays.met.contains(*p)).collect()
+        beginnings(path).filter(|p| arrays.met.contains(*p)).collect()
     }
 
     /// Whether a document has had an array at `path` with an array as an element.

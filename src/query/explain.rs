@@ -206,12 +206,9 @@ fn index_scan(scan: &IndexScan) -> Document {
         "stage": if scan.skips_after.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" },
         "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
     };
-    let arrays = |path: &str| match &scan.wildcard {
-        Some(wildcard) => wildcard.arrays_on(path).into_iter().map(Value::from).collect(),
-        None => Vec::new(),
-    };
-    let paths: Document = scan.key.keys().map(|k| (k.to_string(), Value::Array(arrays(k)))).collect();
-    out.push("multiKeyPaths", paths);
+    if let Some(paths) = multikey_paths(scan) {
+        out.push("multiKeyPaths", paths);
+    }
     if let Some(collation) = scan.collation.document() {
         out.push("collation", collation);
     }
@@ -222,6 +219,22 @@ fn index_scan(scan: &IndexScan) -> Document {
     out.push("direction", direction_name(scan.direction));
     out.push("indexBounds", scan.shown_bounds());
     out
+}
+
+/// For each field where its path meets arrays. Texts, hashes and places on a plane keep no account of it.
+fn multikey_paths(scan: &IndexScan) -> Option<Document> {
+    let untold = |kind: &Value| matches!(kind.as_str(), Some("text" | "hashed" | "2d"));
+    if scan.key.iter().any(|(_, kind)| untold(kind)) {
+        return None;
+    }
+    let arrays = |(at, path): (usize, &str)| {
+        let met = match &scan.wildcard {
+            Some(wildcard) => wildcard.arrays_on(path),
+            None => scan.arrays.on(at, path),
+        };
+        (path.to_string(), Value::Array(met.into_iter().map(Value::from).collect()))
+    };
+    Some(scan.key.keys().enumerate().map(arrays).collect())
 }
 
 fn direction_name(d: Direction) -> &'static str {

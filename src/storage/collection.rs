@@ -236,7 +236,7 @@ impl Collection {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
                 let met = keys.append_keys(slot, index.spec(), doc)?;
-                if !index.info().met.holds(met) {
+                if !index.info().met.holds(&met) {
                     news.push((slot, met));
                 }
             }
@@ -332,7 +332,7 @@ impl Collection {
             }
             if will {
                 let met = after.append_keys(slot, spec, new)?;
-                if !index.info().met.holds(met) {
+                if !index.info().met.holds(&met) {
                     plan.met.push((slot, met));
                 }
             }
@@ -368,7 +368,7 @@ impl Collection {
 
     fn note_met(&mut self, news: &[(usize, Met)]) {
         for (slot, met) in news {
-            self.indexes[*slot].note(*met);
+            self.indexes[*slot].note(met);
         }
     }
 
@@ -416,7 +416,7 @@ impl Collection {
         })?;
         for (index, filled) in self.indexes[first..].iter_mut().zip(filled) {
             index.tree = filled.tree;
-            index.note(filled.met);
+            index.note(&filled.met);
         }
         Ok(())
     }

@@ -152,7 +152,7 @@ pub const DROP_INDEXES: Shape = Shape {
 pub const COMPACT: Shape = Shape {
     name: "compact",
     generic: true,
-    fields: &[field("force", SafeBool), field("freeSpaceTargetMB", Number), field("dryRun", SafeBool)],
+    fields: &[field("force", Bool), field("freeSpaceTargetMB", Number), field("dryRun", Bool)],
 };
 
 pub const LIST_COLLECTIONS: Shape = Shape {

@@ -35,6 +35,7 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             unique: i.spec.unique(),
             sparse: i.spec.sparse(),
             multikey: i.multikey(),
+            arrays: i.met.arrays.clone(),
             kinds: i.met.kinds,
             hidden: i.spec.hidden(),
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),

@@ -30,7 +30,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
     let operations: Vec<Doc<'_>> = request.documents("ops").collect();
     check_batch(operations.len())?;
     for raw in &operations {
-        check_operation(*raw, namespaces.len())?;
+        operation_namespace(*raw, namespaces.len())?;
     }
     let bulk = Bulk {
         node,
@@ -125,8 +125,11 @@ struct Target {
     refused: Option<Error>,
 }
 
-/// Refuses an operation of an unknown kind or shape, or on a namespace that is not in `nsInfo`.
-fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
+/// The place in `nsInfo` of the namespace that an operation is on.
+///
+/// # Errors
+/// Those of an operation of an unknown kind or shape; BadValue for a namespace that is not in `nsInfo`.
+pub fn operation_namespace(raw: Doc<'_>, namespaces: usize) -> Result<usize> {
     let first = raw.iter().next();
     let kind = first.as_ref().map_or("", |e| e.name());
     let shape = match kind {
@@ -139,7 +142,7 @@ fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
     shape.check(raw)?;
     shapes::check_collation(raw)?;
     match first.and_then(|e| namespace_index(e.value())) {
-        Some(n) if n < namespaces => Ok(()),
+        Some(n) if n < namespaces => Ok(n),
         _ => bail!(
             BAD_VALUE,
             "BulkWrite ops entry {} has an invalid nsInfo index.",

@@ -34,6 +34,7 @@ use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
 use candidates::SCANS_MAX;
 use document::key_values::Kinds;
+use document::multikey::MultikeyPaths;
 use document::wildcard::Wildcard;
 use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
 use geo::cells::Layout;
@@ -49,6 +50,8 @@ pub struct IndexInfo {
     pub sparse: bool,
     /// Some document has an array along one of the key paths.
     pub multikey: bool,
+    /// Where the arrays are.
+    pub arrays: MultikeyPaths,
     /// What the fields have held, which says whether keys tell their values exactly.
     pub kinds: Kinds,
     pub hidden: bool,
@@ -97,6 +100,8 @@ pub struct IndexScan {
     pub partial: bool,
     pub collation: Collation,
     pub multikey: bool,
+    /// Where documents have the arrays.
+    pub arrays: MultikeyPaths,
     /// The scan can meet a record more than once; the executor drops repeats.
     pub repeats: bool,
     /// Where it is one of a wildcard index.
@@ -125,6 +130,7 @@ impl IndexScan {
             partial: index.partial_filter.is_some(),
             collation: index.collation.clone(),
             multikey: index.multikey,
+            arrays: index.arrays.clone(),
             repeats: index.multikey,
             wildcard: None,
             direction: Direction::Forward,

@@ -186,14 +186,11 @@ fn is_score(v: ValueRef<'_>) -> bool {
 /// Whether the order descends. A double is cut and a decimal rounded, as the real server reads a number.
 ///
 /// # Errors
-/// 15974, 15975; NotImplemented (238) for metadata other than a text score.
+/// 15974, 15975; 31138 for metadata that nothing is sorted by.
 pub(crate) fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
     if let ValueRef::Document(d) = v {
-        if let Some(what) = d.get_str("$meta") {
-            bail!(
-                NOT_IMPLEMENTED,
-                "{{$meta: \"{what}\"}} in a sort is known but not implemented in this server"
-            );
+        if d.get("$meta").is_some() {
+            bail!(31138, "Illegal $meta sort: {name}: {}", crate::text::document(d));
         }
         bail!(17312, "$meta is the only expression supported by $sort right now");
     }

@@ -32,17 +32,19 @@ pub struct AutoCompact {
     free_space_target_mb: i64,
 }
 
+/// `freeSpaceTargetMB` of this command and of `compact`, in mebibytes; the error is BadValue below 1.
+pub(super) fn free_space_target(request: &Request<'_>) -> Result<i64> {
+    let given = request.get("freeSpaceTargetMB").and_then(to_long).unwrap_or(FREE_SPACE_TARGET_MB);
+    if given < 1 {
+        bail!(BAD_VALUE, "BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{given}'");
+    }
+    Ok(given)
+}
+
 /// `{autoCompact: bool, freeSpaceTargetMB, runOnce}`.
 fn auto_compact(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let on = request.target().truthy();
-    let free_space_target_mb =
-        request.get("freeSpaceTargetMB").and_then(to_long).unwrap_or(FREE_SPACE_TARGET_MB);
-    if free_space_target_mb < 1 {
-        bail!(
-            BAD_VALUE,
-            "BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{free_space_target_mb}'"
-        );
-    }
+    let free_space_target_mb = free_space_target(request)?;
     node(context)?;
     let mut current = context.service.auto_compact.lock();
     if !on {

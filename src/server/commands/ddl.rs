@@ -243,6 +243,7 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     if context.operation.write_concern.given {
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
+    super::auto_compact::free_space_target(request)?;
     let slot = node(context)?.namespaces.slot(&request.namespace()?);
     ddl::list::list_indexes_of(&context.operation, &slot).await?;
     let estimates = request.get("dryRun").is_some_and(|v| v.truthy());

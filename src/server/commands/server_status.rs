@@ -78,7 +78,7 @@ pub const SECTIONS: &[Section] = &[
     section("opLatencies", |c| c.service.counters.latencies().into()),
     Section { name: "oplogTruncation", roles: Roles::SETS, default: true, build: oplog_truncation },
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
-    Section { name: "opcountersRepl", roles: Roles::SETS, default: true, build: opcounters_repl },
+    Section { name: "opcountersRepl", roles: Roles::MONGOD, default: true, build: opcounters_repl },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", security),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },

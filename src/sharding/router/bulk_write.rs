@@ -9,7 +9,7 @@ use super::task::Task;
 use super::write::{Kind, Outcome, Statement, execute, statement_id};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use node::Request;
-use node::write::bulk_write::{delete_statement, update_statement};
+use node::write::bulk_write::{delete_statement, operation_namespace, update_statement};
 use node::write::shapes;
 
 /// One operation, read.
@@ -60,14 +60,22 @@ pub async fn bulk_write(task: &Task<'_>) -> Result<DocBuf> {
     sums.reply(task).await
 }
 
-fn namespaces(task: &Task<'_>) -> Result<Vec<String>> {
+/// One entry of `nsInfo`.
+struct Target {
+    ns: String,
+    /// The UUID that its collection is meant to have.
+    uuid: Option<Value>,
+}
+
+fn namespaces(task: &Task<'_>) -> Result<Vec<Target>> {
     let mut out = Vec::new();
     for info in task.request.documents("nsInfo") {
         shapes::BULK_NAMESPACE.check(info)?;
         let ns = info.get_str("ns").unwrap_or("");
         let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
         node::request::check_collection_name(db, collection)?;
-        out.push(ns.to_string());
+        let uuid = info.get_present("collectionUUID").map(|v| v.to_value());
+        out.push(Target { ns: ns.to_string(), uuid });
     }
     Ok(out)
 }
@@ -75,27 +83,11 @@ fn namespaces(task: &Task<'_>) -> Result<Vec<String>> {
 fn operations<'a>(task: &Task<'a>, namespaces: usize) -> Result<Vec<Operation<'a>>> {
     let mut out = Vec::new();
     for raw in task.request.documents("ops") {
-        let Some(first) = raw.iter().next() else {
-            bail!(FAILED_TO_PARSE, "BulkWriteOperation must have at least one field")
-        };
-        let kind = match first.name() {
+        let namespace = operation_namespace(raw, namespaces)?;
+        let kind = match raw.iter().next().map_or("", |e| e.name()) {
             "insert" => Kind::Insert,
             "update" => Kind::Update,
-            "delete" => Kind::Delete,
-            other => bail!(FAILED_TO_PARSE, "Unrecognized BulkWriteOperation kind: {other}"),
-        };
-        match kind {
-            Kind::Insert => shapes::BULK_INSERT.check(raw)?,
-            Kind::Update => shapes::BULK_UPDATE.check(raw)?,
-            Kind::Delete => shapes::BULK_DELETE.check(raw)?,
-        }
-        let index = first.value().as_i64().and_then(|n| usize::try_from(n).ok());
-        let Some(namespace) = index.filter(|n| *n < namespaces) else {
-            bail!(
-                BAD_VALUE,
-                "BulkWrite ops entry {} has an invalid nsInfo index.",
-                document::extended_json::to_relaxed(&Value::Document(raw.to_document()))
-            );
+            _ => Kind::Delete,
         };
         out.push(Operation { kind, namespace, raw });
     }
@@ -112,13 +104,13 @@ fn operations<'a>(task: &Task<'a>, namespaces: usize) -> Result<Vec<Operation<'a
 /// Runs operations of one kind on one collection.
 async fn run_batch(
     task: &Task<'_>,
-    ns: &str,
+    target: &Target,
     batch: &[Operation<'_>],
     at: usize,
     ordered: bool,
 ) -> Result<Outcome> {
     let kind = batch[0].kind;
-    let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+    let (db, collection) = target.ns.split_once('.').unwrap_or((&target.ns, ""));
     let mut command = Document::new();
     command.push(
         match kind {
@@ -129,6 +121,9 @@ async fn run_batch(
         collection,
     );
     command.push("ordered", ordered);
+    if let Some(uuid) = &target.uuid {
+        command.push("collectionUUID", uuid.clone());
+    }
     let mut taken = vec!["lsid", "txnNumber", "writeConcern", "maxTimeMS", "comment"];
     if kind != Kind::Insert {
         taken.push("let");

@@ -129,7 +129,7 @@ impl IndexBuild {
         }
         self.keys.clear();
         let met = self.keys.append_keys(0, &self.index.info.spec, doc)?;
-        self.index.note(met);
+        self.index.note(&met);
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
             if !self.index.spec().unique() {

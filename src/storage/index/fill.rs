@@ -71,7 +71,7 @@ impl Run {
             return Ok(());
         }
         buffer.clear();
-        self.met.merge(buffer.append_keys(0, spec, doc)?);
+        self.met.merge(&buffer.append_keys(0, spec, doc)?);
         for (_, key) in buffer.iter() {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(key);
@@ -197,6 +197,6 @@ fn merge(runs: &[Run], unique: bool) -> std::result::Result<Filled, (Vec<u8>, Re
         }
     }
     let mut met = Met::default();
-    runs.iter().for_each(|run| met.merge(run.met));
+    runs.iter().for_each(|run| met.merge(&run.met));
     Ok(Filled { tree, met })
 }

@@ -7,6 +7,7 @@
 //! element at that position, if there is one.
 
 use document::key_values::Kinds;
+use document::multikey::MultikeyPaths;
 use document::{Doc, Result, ValueRef, bail, hash, key_string};
 
 use super::places;
@@ -29,21 +30,30 @@ pub(crate) struct Key {
 }
 
 /// What the documents of an index have shown of it; only ever grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Met {
     /// Some document had more than one key, or an array, on an indexed path.
     pub multikey: bool,
+    /// Where the arrays were; of texts and in wildcard indexes this is not told here.
+    pub arrays: MultikeyPaths,
     /// The types of the values.
     pub kinds: Kinds,
 }
 
 impl Met {
-    pub(crate) fn merge(&mut self, other: Met) {
+    /// Arrays on the paths of plain fields.
+    pub(super) fn of_arrays(arrays: MultikeyPaths) -> Met {
+        Met { multikey: !arrays.is_empty(), arrays, ..Met::default() }
+    }
+    pub(crate) fn merge(&mut self, other: &Met) {
         self.multikey |= other.multikey;
+        self.arrays.merge(&other.arrays);
         self.kinds.merge(other.kinds);
     }
-    pub(crate) fn holds(&self, other: Met) -> bool {
-        (self.multikey || !other.multikey) && self.kinds.holds(other.kinds)
+    pub(crate) fn holds(&self, other: &Met) -> bool {
+        (self.multikey || !other.multikey)
+            && self.arrays.holds(&other.arrays)
+            && self.kinds.holds(other.kinds)
     }
 }
 
@@ -90,14 +100,15 @@ impl KeyBuffer {
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
         };
-        let multikey = match (spec.text(), spec.wildcard()) {
+        let several = Met { multikey: true, ..Met::default() };
+        let met = match (spec.text(), spec.wildcard()) {
             (Some(index), _) => {
                 super::text::for_each_key(spec, index, doc, &mut push)?;
-                true
+                several
             }
             (_, Some(wildcard)) => {
                 wildcard.for_each_key(doc, &mut push)?;
-                true
+                several
             }
             _ => for_each_key(spec, doc, &mut |components| push(components))?,
         };
@@ -114,7 +125,7 @@ impl KeyBuffer {
             }
             self.keys.truncate(kept);
         }
-        Ok(Met { multikey, kinds })
+        Ok(Met { kinds, ..met })
     }
 }
 
@@ -143,13 +154,13 @@ pub(crate) fn hashed(spec: &IndexSpec, value: ValueRef<'_>) -> i64 {
     }
 }
 
-/// Calls `f` with the components of each key of `doc`; a key may come more than once. True when an array was met.
+/// Calls `f` with the components of each key of `doc`; a key may come more than once. Tells of the arrays met.
 /// Keys that a sparse index leaves out do not come. Errors: CannotIndexParallelArrays (171), 16766 for an array in a
 /// hashed field, 16746 for a number that is both a position and a field name.
-pub fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut dyn FnMut(&[ValueRef<'d>])) -> Result<bool> {
+pub fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut dyn FnMut(&[ValueRef<'d>])) -> Result<Met> {
     match spec.layout() {
         Some(layout) => places::for_each_key(spec, layout, doc, f),
-        None => for_each_plain_key(spec.fields(), spec.sparse(), doc, f),
+        None => for_each_plain_key(spec.fields(), spec.sparse(), doc, f).map(Met::of_arrays),
     }
 }
 
@@ -159,7 +170,7 @@ pub(super) fn for_each_plain_key<'d>(
     sparse: bool,
     doc: Doc<'d>,
     f: &mut dyn FnMut(&[ValueRef<'d>]),
-) -> Result<bool> {
+) -> Result<MultikeyPaths> {
     if let [field] = fields
         && let [name] = field.names.as_slice()
     {
@@ -168,12 +179,12 @@ pub(super) fn for_each_plain_key<'d>(
             if value.is_some() || !sparse {
                 f(&[value.unwrap_or(ValueRef::Null)]);
             }
-            return Ok(false);
+            return Ok(MultikeyPaths::default());
         }
     }
-    let mut walk = Walk { fields, sparse, emit: f, multikey: false };
+    let mut walk = Walk { fields, sparse, emit: f, arrays: MultikeyPaths::default() };
     walk.expand(doc, vec![Progress::At(0); fields.len()], 0)?;
-    Ok(walk.multikey)
+    Ok(walk.arrays)
 }
 
 /// How far one field has come.
@@ -196,7 +207,7 @@ struct Walk<'w, 'd> {
     fields: &'w [KeyField],
     sparse: bool,
     emit: &'w mut dyn FnMut(&[ValueRef<'d>]),
-    multikey: bool,
+    arrays: MultikeyPaths,
 }
 
 impl<'d> Walk<'_, 'd> {
@@ -243,7 +254,11 @@ impl<'d> Walk<'_, 'd> {
         through: &[usize],
         missing: usize,
     ) -> Result<()> {
-        self.multikey = true;
+        for &i in through {
+            if let Progress::At(next) = fields[i] {
+                self.arrays.note(i, next - 1);
+            }
+        }
         if array.is_empty() {
             return self.expand_element(ValueRef::Undefined, fields, through, missing);
         }

@@ -115,7 +115,7 @@ impl Index {
         IndexSnapshot { info: Arc::clone(&self.info), tree: self.tree.snapshot() }
     }
     /// Takes note of what a document has shown.
-    pub(crate) fn note(&mut self, met: Met) {
+    pub(crate) fn note(&mut self, met: &Met) {
         if !self.info.met.holds(met) {
             Arc::make_mut(&mut self.info).met.merge(met);
         }

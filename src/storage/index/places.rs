@@ -4,15 +4,16 @@
 //! is kept under ([`geo::cells`]); the other fields of the index give their keys as in any index, and a document has
 //! every combination. A document without a place is not in the index.
 
+use document::multikey::MultikeyPaths;
 use document::{Doc, Result, ValueRef, bail};
 use geo::cells::Layout;
 use geo::region::{is_geojson, stored};
 use geo::{geojson, legacy};
 
-use super::keys::for_each_plain_key;
+use super::keys::{Met, for_each_plain_key};
 use super::spec::{FieldKind, IndexSpec};
 
-/// Calls `f` with the components of each key of `doc`; true when there may be several.
+/// Calls `f` with the components of each key of `doc`. Tells whether there may be several, and of the arrays met.
 ///
 /// # Errors
 /// 16755 for a value that is no place, 13027 for a point outside the grid, and those of the other fields.
@@ -21,24 +22,29 @@ pub(super) fn for_each_key<'d>(
     layout: &Layout,
     doc: Doc<'d>,
     f: &mut dyn FnMut(&[ValueRef<'d>]),
-) -> Result<bool> {
+) -> Result<Met> {
+    let mut arrays = MultikeyPaths::default();
     let mut cells: Vec<Vec<i64>> = Vec::new();
-    for field in spec.fields().iter().filter(|field| field.kind.is_place()) {
+    for (at, field) in spec.fields().iter().enumerate().filter(|(_, field)| field.kind.is_place()) {
         let mut found = Vec::new();
-        values_at(doc, &field.names, &mut |v| cells_of(layout, v, doc, &mut found))?;
+        let mut note = |name| arrays.note(at, name);
+        values_at(doc, &field.names, 0, &mut note, &mut |v| cells_of(layout, v, doc, &mut found))?;
         found.sort_unstable();
         found.dedup();
         cells.push(found);
     }
     if cells.iter().all(Vec::is_empty) {
-        return Ok(false);
+        return Ok(Met::default());
     }
     let several = cells.iter().any(|c| c.len() > 1);
-    let multikey = for_each_plain_key(spec.plain_fields(), false, doc, &mut |plain| {
+    let plain_arrays = for_each_plain_key(spec.plain_fields(), false, doc, &mut |plain| {
         let mut components = Vec::with_capacity(spec.fields().len());
         combine(spec, &cells, plain, &mut components, f);
     })?;
-    Ok(multikey || several)
+    let plain = spec.fields().iter().enumerate().filter(|(_, field)| !field.kind.is_place());
+    arrays.merge(&plain_arrays.renumbered(plain.map(|(at, _)| at)));
+    let met = Met::of_arrays(arrays);
+    Ok(Met { multikey: met.multikey || several, ..met })
 }
 
 /// Puts cells and plain components in the order of the index's fields, in every combination.
@@ -68,20 +74,23 @@ fn combine<'d>(
     }
 }
 
-/// Calls `f` with each value at a path, through arrays on the way; an array at its end is one value.
+/// Calls `f` with each value at a path from its name at `at`, through arrays on the way, of which `note` hears; an array at its end is one value.
 fn values_at<'d>(
     doc: Doc<'d>,
     names: &[String],
+    at: usize,
+    note: &mut dyn FnMut(usize),
     f: &mut dyn FnMut(ValueRef<'d>) -> Result<()>,
 ) -> Result<()> {
-    let Some((name, rest)) = names.split_first() else { return Ok(()) };
-    match (doc.get(name), rest.is_empty()) {
+    let Some(name) = names.get(at) else { return Ok(()) };
+    match (doc.get(name), at + 1 == names.len()) {
         (Some(v), true) => f(v),
-        (Some(ValueRef::Document(inner)), false) => values_at(inner, rest, f),
+        (Some(ValueRef::Document(inner)), false) => values_at(inner, names, at + 1, note, f),
         (Some(ValueRef::Array(items)), false) => {
+            note(at);
             for e in items.iter() {
                 if let ValueRef::Document(inner) = e.value() {
-                    values_at(inner, rest, f)?;
+                    values_at(inner, names, at + 1, note, f)?;
                 }
             }
             Ok(())

@@ -12,14 +12,14 @@ fn spec(document: Document) -> IndexSpec {
 fn keys(spec: &IndexSpec, document: Document) -> document::Result<(Value, bool)> {
     let document = document.to_doc_buf();
     let mut keys = Vec::new();
-    let multikey = for_each_key(spec, document.doc(), &mut |components| {
+    let met = for_each_key(spec, document.doc(), &mut |components| {
         let components: Vec<Value> = components.iter().map(|v| v.to_value()).collect();
         keys.push(match components.as_slice() {
             [one] => one.clone(),
             _ => Value::Array(components),
         });
     })?;
-    Ok((Value::Array(keys), multikey))
+    Ok((Value::Array(keys), met.multikey))
 }
 
 #[test]
@@ -125,4 +125,17 @@ fn definitions_conflict_as_in_the_real_server() {
     assert_eq!(against(doc! { "key": { "a": 1 } }), Err(codes::INDEX_OPTIONS_CONFLICT));
     let renamed = doc! { "key": { "a": 1 }, "expireAfterSeconds": 5, "name": "x" };
     assert_eq!(against(renamed), Err(codes::INDEX_OPTIONS_CONFLICT));
+}
+
+#[test]
+fn arrays_are_told_by_field_and_name() {
+    let met = |key: Document, document: Document| {
+        let spec = spec(doc! { "key": key.clone(), "name": "i" });
+        let met = for_each_key(&spec, document.to_doc_buf().doc(), &mut |_| {}).unwrap();
+        key.keys().enumerate().map(|(at, path)| met.arrays.on(at, path).join(" ")).collect::<Vec<_>>()
+    };
+    assert_eq!(met(doc! { "a": 1, "b.c": 1 }, doc! { "a": 1, "b": [{ "c": [2] }] }), ["", "b b.c"]);
+    assert_eq!(met(doc! { "a.b": 1, "a.c": 1 }, doc! { "a": [] }), ["a", "a"]);
+    let places = doc! { "n": 1, "p.q": "2dsphere", "t": 1 };
+    assert_eq!(met(places, doc! { "p": [{ "q": [1, 2] }], "t": [7] }), ["", "p", "t"]);
 }

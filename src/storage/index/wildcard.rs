@@ -99,7 +99,8 @@ impl WildcardIndex {
     pub(super) fn for_each_key(&self, doc: Doc<'_>, f: &mut dyn FnMut(&[ValueRef<'_>])) -> Result<()> {
         let mut beside = Vec::new();
         let multikey = !self.beside.is_empty()
-            && for_each_plain_key(&self.beside, false, doc, &mut |values| beside = values.to_vec())?;
+            && !for_each_plain_key(&self.beside, false, doc, &mut |values| beside = values.to_vec())?
+                .is_empty();
         if multikey {
             bail!(
                 7246301,

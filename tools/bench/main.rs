@@ -2,21 +2,31 @@
 //! with messages of the same sizes, or beside the CPU time the server process spent.
 //!
 //! ```text
-//! bench [--seconds 5] [--documents 500000] [--only WORDS] [CASE ...]     all cases, or: ready points bulk journal move;
+//! bench [--seconds 5] [--documents 500000] [--only WORDS] [CASE ...]     all cases, or some of ready, points, bulk, journal, move,
+//!                                                                     language, limits, transactions, streams, replicas, logins;
 //!                                                                     of the points those with WORDS in their name
-//! bench echo-server | log-server DIR | sink-server        what the cases start for comparison; prints its port
+//! bench echo-server | tls-echo-server FILE | log-server DIR | sink-server
+//!                                                                 what the cases start for comparison; prints its port
 //! ```
 //!
 //! The binaries measured are those beside this one (build them with the profile `dist`).
 
 mod bulk;
+mod certificate;
 mod journal;
+mod language;
+mod limits;
+mod logins;
 mod migration;
 mod points;
 mod process;
 mod ready;
+mod replicas;
 mod servers;
+mod streams;
+mod timing;
 mod traffic;
+mod transactions;
 
 use std::time::Duration;
 
@@ -33,6 +43,7 @@ async fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
         Some("echo-server") => return servers::echo().await,
+        Some("tls-echo-server") => return servers::tls_echo(args.get(1).map_or("", String::as_str)).await,
         Some("log-server") => return servers::log(args.get(1).map_or(".", String::as_str)).await,
         Some("sink-server") => return servers::sink().await,
         _ => {}
@@ -65,5 +76,23 @@ async fn main() {
     }
     if wanted("move") {
         migration::run(&settings).await;
+    }
+    if wanted("language") {
+        language::run(&settings).await;
+    }
+    if wanted("limits") {
+        limits::run(&settings).await;
+    }
+    if wanted("transactions") {
+        transactions::run(&settings).await;
+    }
+    if wanted("streams") {
+        streams::run(&settings).await;
+    }
+    if wanted("replicas") {
+        replicas::run(&settings).await;
+    }
+    if wanted("logins") {
+        logins::run(&settings).await;
     }
 }

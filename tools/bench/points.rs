@@ -47,7 +47,7 @@ impl Cluster {
     }
 }
 
-async fn initiate(server: &Server) {
+pub(crate) async fn initiate(server: &Server) {
     let mut client = Client::connect(&server.address()).await;
     client.command("admin", |w| w.document_with("replSetInitiate", |_| {})).await;
     loop {
@@ -59,7 +59,7 @@ async fn initiate(server: &Server) {
     }
 }
 
-async fn load(address: &str) {
+pub(crate) async fn load(address: &str) {
     let mut client = Client::connect(address).await;
     for batch in 0..DOCUMENTS / 1000 {
         let insert = |w: &mut DocWriter<'_>| {
@@ -76,7 +76,7 @@ async fn load(address: &str) {
     }
 }
 
-fn find(n: u64, out: &mut Vec<u8>) {
+pub(crate) fn find(n: u64, out: &mut Vec<u8>) {
     *out = frame("bench", |w| {
         w.string("find", "c");
         w.document_with("filter", |w| w.i64("_id", (n.wrapping_mul(7919) % DOCUMENTS) as i64));

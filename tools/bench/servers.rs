@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
 
 async fn listen() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("listen");
@@ -14,7 +15,7 @@ async fn listen() -> TcpListener {
 }
 
 /// Reads one frame into `buffer`; false at the end of the stream.
-async fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> bool {
+async fn read_frame(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> bool {
     buffer.clear();
     loop {
         if buffer.len() >= 4 {
@@ -33,22 +34,39 @@ async fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> bool {
 /// Answers every frame with a frame of the size its bytes 4..8 (the request id) ask for.
 pub(crate) async fn echo() {
     let listener = listen().await;
-    while let Ok((mut stream, _)) = listener.accept().await {
+    while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
+        tokio::spawn(answer(stream));
+    }
+}
+
+/// The same over TLS, with the certificate and key of a file.
+pub(crate) async fn tls_echo(file: &str) {
+    let acceptor = TlsAcceptor::from(crate::certificate::server(file));
+    let listener = listen().await;
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        let acceptor = acceptor.clone();
         tokio::spawn(async move {
-            let mut buffer = Vec::with_capacity(64 * 1024);
-            let mut reply = Vec::new();
-            while read_frame(&mut stream, &mut buffer).await {
-                let size = u32::from_le_bytes([buffer[4], buffer[5], buffer[6], buffer[7]]).max(26) as usize;
-                reply.resize(size, 0);
-                reply[..4].copy_from_slice(&(size as u32).to_le_bytes());
-                // An empty document stands behind the header, flags and section kind.
-                reply[21..25].copy_from_slice(&((size - 21) as u32).to_le_bytes());
-                if stream.write_all(&reply).await.is_err() {
-                    return;
-                }
+            if let Ok(stream) = acceptor.accept(stream).await {
+                answer(stream).await;
             }
         });
+    }
+}
+
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    let mut reply = Vec::new();
+    while read_frame(&mut stream, &mut buffer).await {
+        let size = u32::from_le_bytes([buffer[4], buffer[5], buffer[6], buffer[7]]).max(26) as usize;
+        reply.resize(size, 0);
+        reply[..4].copy_from_slice(&(size as u32).to_le_bytes());
+        // An empty document stands behind the header, flags and section kind.
+        reply[21..25].copy_from_slice(&((size - 21) as u32).to_le_bytes());
+        if stream.write_all(&reply).await.is_err() {
+            return;
+        }
     }
 }
 

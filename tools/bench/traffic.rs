@@ -1,23 +1,81 @@
 //! A driver-like client without a driver's costs: prepared frames out, replies in, many connections at once.
 
-use document::{DocBuf, DocWriter, ObjectId};
-use std::sync::Arc;
+use document::{Binary, DocBuf, DocWriter, Document, ObjectId, Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use wire::client::{Address, ClientTls, Stream};
+use wire::scram::{ClientSide, Mechanism, salted, secret};
+
+/// A server to be reached, and how.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub address: String,
+    pub tls: Option<Arc<ClientTls>>,
+    pub user: Option<Arc<User>>,
+}
+
+/// Who logs in, of the database `admin`.
+pub(crate) struct User {
+    name: String,
+    password: String,
+    /// Stretching takes long, and one server always asks for the same.
+    salted: OnceLock<Vec<u8>>,
+}
+
+impl User {
+    pub(crate) fn new(name: &str, password: &str) -> Arc<User> {
+        Arc::new(User { name: name.to_string(), password: password.to_string(), salted: OnceLock::new() })
+    }
+    fn salted(&self, salt: &[u8], rounds: u32) -> Vec<u8> {
+        let stretch = || {
+            let secret = secret(Mechanism::Sha256, &self.name, &self.password).expect("a plain password");
+            salted(Mechanism::Sha256, &secret, salt, rounds)
+        };
+        self.salted.get_or_init(stretch).clone()
+    }
+}
+
+impl Target {
+    pub(crate) fn new(address: &str) -> Target {
+        Target { address: address.to_string(), tls: None, user: None }
+    }
+}
 
 /// One connection, one request at a time.
 pub(crate) struct Client {
-    stream: TcpStream,
+    stream: Stream,
     buffer: Vec<u8>,
 }
 
 impl Client {
     pub(crate) async fn connect(address: &str) -> Client {
-        let stream = TcpStream::connect(address).await.expect("connect");
-        stream.set_nodelay(true).expect("nodelay");
-        Client { stream, buffer: Vec::with_capacity(64 * 1024) }
+        Client::open(&Target::new(address)).await
+    }
+    pub(crate) async fn open(target: &Target) -> Client {
+        let address = Address::parse(&target.address).expect("an address");
+        let stream = Stream::connect(&address, target.tls.as_deref()).await.expect("connect");
+        let mut client = Client { stream, buffer: Vec::with_capacity(64 * 1024) };
+        if let Some(user) = &target.user {
+            client.log_in(user).await;
+        }
+        client
+    }
+    async fn log_in(&mut self, user: &User) {
+        let payload = |text: String| Value::Binary(Binary { subtype: 0, bytes: text.into_bytes() });
+        let (mut login, first) = ClientSide::begin(Mechanism::Sha256, &user.name);
+        let start = doc! {
+            "saslStart": 1, "mechanism": Mechanism::Sha256.name(), "payload": payload(first), "options": { "skipEmptyExchange": true },
+        };
+        let reply = self.run("admin", start).await;
+        let Some(Value::Binary(challenge)) = reply.get("payload") else { panic!("{reply:?}") };
+        let proof =
+            login.prove(&challenge.bytes, |_, salt, rounds| user.salted(salt, rounds)).expect("a challenge");
+        let id = reply.get_i64("conversationId");
+        let end = doc! { "saslContinue": 1, "conversationId": id, "payload": payload(proof) };
+        let reply = self.run("admin", end).await;
+        assert_eq!(reply.get_bool("done"), Some(true), "{reply:?}");
     }
     /// Sends a frame and reads the whole reply, header included.
     pub(crate) async fn call(&mut self, frame: &[u8]) -> &[u8] {
@@ -42,6 +100,15 @@ impl Client {
         assert!(body.get("ok").is_some_and(|ok| ok.truthy()), "{body:?}");
         assert!(body.get("writeErrors").is_none(), "{body:?}");
         body
+    }
+    /// Runs a command and asserts that it succeeded.
+    pub(crate) async fn run(&mut self, db: &str, command: Document) -> Document {
+        self.command(db, |w| command.write_fields(w)).await.doc().to_document()
+    }
+    /// Runs a command and returns its reply, an error too.
+    pub(crate) async fn attempt(&mut self, db: &str, command: &Document) -> Document {
+        let frame = frame(db, |w| command.write_fields(w));
+        DocBuf::from_validated(self.call(&frame).await[21..].to_vec()).doc().to_document()
     }
 }
 
@@ -94,13 +161,23 @@ pub(crate) async fn drive(
     time: Duration,
     next: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Rate {
+    drive_to(&Target::new(address), connections, time, next).await
+}
+
+/// As [`drive`], over TLS or by a user.
+pub(crate) async fn drive_to(
+    target: &Target,
+    connections: usize,
+    time: Duration,
+    next: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Rate {
     let (next, counter) = (Arc::new(next), Arc::new(AtomicU64::new(0)));
     let started = Instant::now();
     let mut tasks = Vec::new();
     for _ in 0..connections {
-        let (next, counter, address) = (next.clone(), counter.clone(), address.to_string());
+        let (next, counter, target) = (next.clone(), counter.clone(), target.clone());
         tasks.push(tokio::spawn(async move {
-            let mut client = Client::connect(&address).await;
+            let mut client = Client::open(&target).await;
             let (mut frame, mut done) = (Vec::new(), 0u64);
             while started.elapsed() < time {
                 let n = counter.fetch_add(1, Ordering::Relaxed);

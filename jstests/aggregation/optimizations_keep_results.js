@@ -38,3 +38,16 @@ for (const pipeline of pipelines) {
     assert.eq(documents, coll.aggregate(pipeline).toArray(), () => tojson(pipeline));
     assert.eq(documents.length, coll.aggregate(pipeline.concat([{$group: {_id: null, n: {$sum: 1}}}])).toArray().reduce((n, doc) => n + doc.n, 0));
 }
+
+// What an inhibiting stage parts stays as it is written: the match does not reach the plan.
+const parted = [{$_internalInhibitOptimization: {}}, {$match: {a: 3}}, {$sort: {_id: 1}}];
+assert.eq(coll.find({a: 3}).sort({_id: 1}).toArray(), coll.aggregate(parted).toArray());
+if (db.hello().msg !== "isdbgrid") {
+    const scans = pipeline => JSON.stringify(coll.explain().aggregate(pipeline)).includes("IXSCAN");
+    assert(scans([{$match: {a: 3}}]));
+    assert(!scans(parted));
+}
+for (const [argument, code] of [[1, 40489], [{a: 1}, 40490]]) {
+    assert.commandFailedWithCode(
+        db.runCommand({aggregate: coll.getName(), pipeline: [{$_internalInhibitOptimization: argument}], cursor: {}}), code);
+}

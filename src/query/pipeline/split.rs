@@ -43,7 +43,8 @@ fn distance_field(s: &Parsed) -> Option<Document> {
 }
 
 /// Stages that look at one document at a time and need no host.
-const PER_DOCUMENT: [&str; 10] = [
+const PER_DOCUMENT: [&str; 11] = [
+    "$_internalInhibitOptimization",
     "$match",
     "$project",
     "$addFields",

@@ -79,6 +79,7 @@ pub const STAGES: &[Row] = &[
         in_facet: false,
         without_collection: false,
     },
+    local("$_internalInhibitOptimization", inhibit::parse),
     Row { in_facet: false, ..local("$geoNear", geo_near::parse) },
     Row { in_facet: false, ..local("$_internalUnpackBucket", unpack_bucket::parse) },
     join("$lookup", lookup::parse_lookup),

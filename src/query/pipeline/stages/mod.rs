@@ -8,6 +8,7 @@ pub mod densify;
 pub mod facet;
 pub mod geo_near;
 pub mod host_stages;
+pub mod inhibit;
 pub mod matching;
 pub mod project;
 pub mod rank_fusion;

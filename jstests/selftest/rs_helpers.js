@@ -31,4 +31,17 @@ const at = (t, i, term) => ({ ts: Timestamp(t, i), t: NumberLong(term) });
 assert.eq(0, rs.compareOpTimes(at(1, 1, 1), at(1, 1, 1)));
 assert.eq(1, rs.compareOpTimes(at(1, 1, 2), at(9, 9, 1)));
 assert.eq(-1, rs.compareOpTimes(at(1, 1, 1), at(1, 2, 1)));
+assert(rs.isValidOpTime(at(1, 1, 1)));
+assert(!rs.isValidOpTime(at(1, 1, -1)) && !rs.isValidOpTime(at(0, 0, 1)) && !rs.isValidOpTime({}));
+
+// What a ReplSetTest says of the same set.
+assert.eq(false, Boolean(rst.isConfigServer));
+assert.eq(rst.getPrimary(), rst.getMaster());
+const told = [];
+rst.each((node) => told.push(node.port));
+assert.eq(rst.ports, told);
+rst.awaitNodesAgreeOnConfigVersion();
+rst.awaitHighestPriorityNodeIsPrimary();
+rst.awaitRSClientHosts(rst.getPrimary(), rst.getPrimary().host, { ok: true, ismaster: true });
+assert(rs.isValidOpTime(rst.getReadConcernMajorityOpTimeOrThrow(rst.getPrimary())));
 rst.stopSet();

@@ -34,6 +34,9 @@ const failure = assert.throws(() => assert.commandWorked(own.runCommand({noSuchC
 assert.includes(failure.message, "with original command request");
 assert.eq("string", typeof db.version());
 assert(own.hello().isWritablePrimary);
+assert(own._helloOrLegacyHello().isWritablePrimary);
+assert.commandFailed(own.rotateCertificates("there are none"));
+assert.eq(db.getMongo().getSecondaryOk(), coll.getSlaveOk());
 assert.commandWorked(own.serverStatus());
 assert.commandWorked(own.stats());
 assert.commandWorked(own.hostInfo());

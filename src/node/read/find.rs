@@ -433,12 +433,18 @@ async fn tail(
 /// The aggregation that answers a find on a view.
 pub fn on_view(node: &Node, ns: &str, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Asked> {
     let asked = Asked::on(node, ns, body)?;
+    let hint = command.hint.or(natural_order(command.sort));
     Ok(Asked {
         pipeline: view_pipeline(command)?,
-        hint: command.hint.map(Hint::given).transpose()?.flatten(),
+        hint: hint.map(Hint::given).transpose()?.flatten(),
         allow_disk_use: command.allow_disk_use.unwrap_or(asked.allow_disk_use),
         ..asked
     })
+}
+
+/// A sort by `$natural`, which no stage can do: on a view it is a hint to read what is below in its own order.
+pub fn natural_order(sort: Option<Doc<'_>>) -> Option<ValueRef<'_>> {
+    sort.filter(|sort| sort.get("$natural").is_some()).map(ValueRef::Document)
 }
 
 /// The pipeline that answers a find on a view.
@@ -451,7 +457,7 @@ pub fn view_pipeline(command: &FindCommand<'_>) -> Result<Vec<Value>> {
     if let Some(filter) = command.filter.filter(|f| !f.is_empty()) {
         stage("$match", Value::Document(filter.to_document()));
     }
-    if let Some(sort) = command.sort {
+    if let Some(sort) = command.sort.filter(|_| natural_order(command.sort).is_none()) {
         stage("$sort", Value::Document(sort.to_document()));
     }
     if command.skip > 0 {

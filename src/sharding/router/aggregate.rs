@@ -22,6 +22,7 @@ use futures::future::BoxFuture;
 use node::Request;
 use node::read::aggregate::check_level;
 use node::read::aggregate_command::{AggregateCommand, names_collection};
+use node::read::find::natural_order;
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
     fusion, optimize, parse, split,
@@ -576,6 +577,11 @@ fn query_as_aggregate(task: &Task<'_>) -> Result<Document> {
     let mut command = doc! { "aggregate": 1, "cursor": cursor };
     // A null field counts as absent in these commands, but not in every field of an aggregate.
     command.0.extend(take(task.body(), READ_FIELDS).0.into_iter().filter(|(_, v)| !v.is_null()));
+    if let Some(order) =
+        natural_order(task.body().get_document("sort")).filter(|_| !command.contains_key("hint"))
+    {
+        command.push("hint", order.to_value());
+    }
     Ok(command)
 }
 
@@ -617,7 +623,8 @@ fn find_stages(task: &Task<'_>, filter: &str) -> Vec<Value> {
     let non_empty = |name: &str| task.get(name).filter(|v| v.as_document().is_some_and(|d| !d.is_empty()));
     let positive = |name: &str| task.get(name).filter(|v| v.as_i64().is_some_and(|n| n > 0));
     stage("$match", non_empty(filter));
-    stage("$sort", non_empty("sort"));
+    let ordered = natural_order(task.body().get_document("sort")).is_none();
+    stage("$sort", non_empty("sort").filter(|_| ordered));
     stage("$skip", positive("skip"));
     stage("$limit", positive("limit"));
     stage("$project", non_empty("projection"));

@@ -67,6 +67,9 @@
         getSecondaryOk() {
             return this.getMongo().getSecondaryOk();
         },
+        getSlaveOk() {
+            return this.getSecondaryOk();
+        },
         getQueryOptions() {
             return this._db.getQueryOptions();
         },

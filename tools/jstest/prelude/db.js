@@ -181,6 +181,15 @@
         isMaster() {
             return this.runCommand("isMaster");
         },
+        /** The reply of `hello` for a server that knows it, else of its older name. */
+        _helloOrLegacyHello() {
+            const reply = this.hello();
+            return reply.code === ErrorCodes.CommandNotFound ? this.isMaster() : reply;
+        },
+        /** Lets the server read its certificates anew; it writes the message to its log. */
+        rotateCertificates(message) {
+            return this.adminCommand(Object.assign({rotateCertificates: 1}, message === undefined ? {} : {message}));
+        },
         hostInfo() {
             return this.adminCommand("hostInfo");
         },

@@ -128,6 +128,9 @@
 
         // ---- configuration ----
 
+        get isConfigServer() {
+            return this._isConfigServer;
+        }
         getReplSetConfig() {
             const config = { _id: this.name, protocolVersion: 1, version: 1 };
             if (this._isConfigServer) config.configsvr = true;
@@ -343,6 +346,12 @@
             this._soon(() => Boolean(this.callHello()), () => `no primary in ${this.name}: ${tojsononeline(this._states())}`, timeout);
             return this._primary;
         }
+        getMaster(timeout) {
+            return this.getPrimary(timeout);
+        }
+        each(fn) {
+            this.nodes.forEach(fn);
+        }
         getSecondaries() {
             const primary = this.getPrimary();
             return this._live().filter((node) => node !== primary);
@@ -380,6 +389,24 @@
         }
         awaitNodesAgreeOnPrimaryNoAuth(timeout, nodes, expected) {
             this.awaitNodesAgreeOnPrimary(timeout, nodes, expected);
+        }
+        awaitNodesAgreeOnConfigVersion(timeout, nodes = this._live()) {
+            this._soon(() => new Set(nodes.map((node) => Number(this._hello(node).setVersion))).size === 1,
+                `the members of ${this.name} do not agree on a configuration`, timeout);
+        }
+        // Waits until no member has a higher priority than the primary.
+        awaitHighestPriorityNodeIsPrimary(timeout) {
+            const { members } = this.getReplSetConfigFromNode();
+            const highest = Math.max(...members.map((member) => Number(member.priority)));
+            const wanted = members.filter((member) => Number(member.priority) === highest).map((member) => member.host);
+            this._soon(() => {
+                const primary = this.callHello();
+                return primary && wanted.includes(this._hello(primary).me);
+            }, `no member of the highest priority leads ${this.name}`, timeout);
+            this.awaitNodesAgreeOnPrimary(timeout);
+        }
+        awaitRSClientHosts(conn, hosts, hostOk, rs, timeout) {
+            globalThis.ReplSetTest.awaitRSClientHosts(conn, hosts, hostOk, rs, timeout);
         }
         _states() {
             return this._live().map((node) => {
@@ -449,6 +476,14 @@
 
         _optimes(node) {
             return assert.commandWorked(admin(node, { replSetGetStatus: 1 })).optimes;
+        }
+        getReadConcernMajorityOpTime(node) {
+            return this._optimes(node).readConcernMajorityOpTime;
+        }
+        getReadConcernMajorityOpTimeOrThrow(node) {
+            const optime = this.getReadConcernMajorityOpTime(node);
+            assert(rs.isValidOpTime(optime), () => `${node.host} has nothing that a majority has: ${tojsononeline(optime)}`);
+            return optime;
         }
         // Waits until all (or the given) members have applied what the primary has.
         awaitReplication(timeout, type = OpTimeType.LAST_APPLIED, secondaries) {

@@ -68,6 +68,11 @@
         printReplicationInfo: () => db.printReplicationInfo(),
         printSecondaryReplicationInfo: () => db.printSecondaryReplicationInfo(),
         printSlaveReplicationInfo: () => db.printSecondaryReplicationInfo(),
+        // Whether a member has told a time that an entry can have: before the first one, it is zero in term -1.
+        isValidOpTime(optime) {
+            const { ts, t } = optime;
+            return ts !== undefined && timestampCmp(ts, Timestamp(0, 0)) !== 0 && t !== undefined && Number(t) !== -1;
+        },
         // -1, 0 or 1: by term first, where both have one, then by time.
         compareOpTimes(a, b) {
             const parts = (optime) => {

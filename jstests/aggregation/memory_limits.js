@@ -31,6 +31,23 @@ withParameter("internalQueryMaxBlockingSortMemoryUsageBytes", 1024 * 1024, () =>
     assert.eq([0, 1, 2], coll.find({}, {s: 1}).sort({s: 1}).limit(3).allowDiskUse(false).toArray().map(doc => doc.s));
 });
 
+// The sort of a write has no say in it: the parameter decides.
+withParameter("internalQueryMaxBlockingSortMemoryUsageBytes", 1024 * 1024, () => {
+    const sorted = [
+        {findAndModify: name, query: {k: {$gte: 0}}, sort: {s: -1}, update: {$set: {modified: 1}}},
+        {update: name, updates: [{q: {k: {$gte: 0}}, u: {$set: {updated: 1}}, sort: {s: -1}}]},
+    ];
+    withParameter("allowDiskUseByDefault", false, () => {
+        for (const command of sorted) {
+            const reply = db.runCommand(command);
+            const error = reply.writeErrors ? reply.writeErrors[0] : reply;
+            assert.eq(ErrorCodes.QueryExceededMemoryLimitNoDiskUseAllowed, error.code, tojson(reply));
+        }
+    });
+    sorted.forEach(command => assert.commandWorked(db.runCommand(command)));
+    assert.eq([299], coll.find({modified: 1, updated: 1}).toArray().map(doc => doc.s));
+});
+
 // Without a limit in the way both ways agree.
 for (const allowDiskUse of [true, false]) {
     assert.eq(300, coll.aggregate([{$group: {_id: "$k"}}], {allowDiskUse: allowDiskUse}).itcount());

@@ -56,6 +56,7 @@ const again = initiate({_id: "forms", members: [member()]});
 assert.commandFailedWithCode(again, 23);
 assert.eq("AlreadyInitialized", again.codeName);
 assert.eq("already initialized", again.errmsg);
+assert.eq("try querying local.system.replset to see current configuration", again.info);
 MongoRunner.stopMongod(conn);
 
 // Without a configuration: a set of this node, with defaults.

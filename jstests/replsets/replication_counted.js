@@ -11,6 +11,8 @@ const [primary, secondary] = [rst.getPrimary(), rst.getSecondary()];
 const counted = (node) => assert.commandWorked(node.adminCommand({serverStatus: 1})).metrics.repl;
 const before = counted(secondary);
 const led = counted(primary);
+const applied = (node) => assert.commandWorked(node.adminCommand({serverStatus: 1})).opcountersRepl;
+const [appliedBefore, ledBefore] = [applied(secondary), applied(primary)];
 assert.eq(1, before.initialSync.completed);
 for (let i = 0; i < 20; i++) {
     assert.commandWorked(insert(primary, [{_id: i, filler: "x".repeat(1000)}], {w: 2}));
@@ -27,4 +29,17 @@ for (const path of ["apply.batches.num", "network.getmores.num", "network.replSe
 assert.gte(after.network.readersCreated, 1);
 assert.gte(after.syncSource.numSelections, 1);
 assert.eq(led.apply.ops, counted(primary).apply.ops);
+
+// The operations among them by kind, those of a transaction or another joint entry one by one.
+const coll = primary.getDB("counted_kinds").c;
+assert.commandWorked(coll.getDB().createCollection("c", {writeConcern: {w: 2}}));
+assert.commandWorked(coll.insert([{_id: 1}, {_id: 2}, {_id: 3}], {writeConcern: {w: 2}}));
+assert.commandWorked(coll.update({_id: 1}, {$set: {a: 1}}, {writeConcern: {w: 2}}));
+assert.commandWorked(coll.remove({_id: {$gte: 2}}, {writeConcern: {w: 2}}));
+const kinds = applied(secondary);
+for (const [kind, least] of [["insert", 23], ["update", 1], ["delete", 2], ["command", 1]]) {
+    assert.gte(kinds[kind] - appliedBefore[kind], least, kind);
+}
+assert.eq([0, 0], [kinds.query, kinds.getmore].map(Number));
+assert.eq(ledBefore, applied(primary), "a primary applies nothing of others");
 rst.stopSet();

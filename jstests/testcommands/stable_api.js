@@ -16,7 +16,7 @@ function aggregate(pipeline, api) {
 }
 assert.eq([{_id: 1}], assert.commandWorked(aggregate([{$match: {_id: 1}}, {$sort: {_id: 1}}], strict)).cursor.firstBatch);
 const refused = assert.commandFailedWithCode(aggregate([{$indexStats: {}}], strict), 323);
-assert.eq("stage $indexStats is not allowed with 'apiStrict: true' in API Version 1", refused.errmsg);
+assert.eq("$indexStats is not allowed with 'apiStrict: true' in API Version 1", refused.errmsg);
 assert.commandWorked(aggregate([{$indexStats: {}}], {apiVersion: "1"}));
 assert.commandFailedWithCode(aggregate([], {apiVersion: "2"}), 322);
 
@@ -28,6 +28,32 @@ assert.commandFailedWithCode(aggregate([{$facet: {a: [{$count: "n"}], b: unstabl
 assert.commandFailedWithCode(aggregate([{$collStats: {latencyStats: {}}}], strict), 323);
 assert.commandWorked(aggregate([{$collStats: {count: {}}}], strict));
 assert.commandWorked(aggregate([{$unionWith: {coll: coll.getName(), pipeline: [{$match: {_id: 1}}]}}], strict));
+
+// Operators of expressions, wherever a command has them; a literal is none.
+const script = {$function: {body: "function() { return 1; }", args: [], lang: "js"}};
+const target = coll.getName();
+for (const command of [
+    {aggregate: target, pipeline: [{$project: {a: {$add: [1, script]}}}], cursor: {}},
+    {aggregate: target, pipeline: [{$group: {_id: null, a: {$percentile: {input: "$_id", p: [0.5], method: "approximate"}}}}], cursor: {}},
+    {aggregate: target, pipeline: [{$facet: {a: [{$match: {$expr: script}}]}}], cursor: {}},
+    {find: target, filter: {$or: [{_id: 1}, {$expr: {$eq: [1, script]}}]}},
+    {find: target, projection: {a: script}},
+    {update: target, updates: [{q: {}, u: [{$set: {a: script}}]}]},
+    {delete: target, deletes: [{q: {$expr: script}, limit: 1}]},
+    {findAndModify: target, query: {}, update: [{$set: {a: script}}]},
+]) {
+    const reply = assert.commandFailedWithCode(db.runCommand({...command, ...strict}), 323, tojson(command));
+    assert(/^\$(function|percentile) is not allowed with 'apiStrict: true' in API Version 1$/.test(reply.errmsg), tojson(reply));
+}
+assert.eq(1, assert.commandWorked(aggregate([{$project: {a: {$literal: {$function: 1}}}}], strict)).cursor.firstBatch.length);
+assert.commandWorked(db.runCommand({find: target, filter: {a: {$eq: {$function: 1}}}, ...strict}));
+
+// What is explained is judged like the command itself.
+assert.commandWorked(db.runCommand({explain: {find: target, filter: {_id: 1}}, ...strict}));
+assert.commandFailedWithCode(db.runCommand({explain: {aggregate: target, pipeline: [{$indexStats: {}}], cursor: {}}, ...strict}), 323);
+assert.commandFailedWithCode(db.runCommand({explain: {find: target, showRecordId: true}, ...strict}), 323);
+const inner = assert.commandFailedWithCode(db.runCommand({explain: {distinct: target, key: "a"}, ...strict}), 323);
+assert(inner.errmsg.startsWith("Provided apiStrict:true, but the command distinct is not in API Version 1."), tojson(inner));
 
 // Fields, of a command and of the documents in its list.
 const name = coll.getName();

@@ -30,6 +30,7 @@ mod apply;
 mod catch_up;
 pub(crate) mod commit;
 mod copy;
+mod copy_status;
 mod driver;
 mod fetch;
 mod heartbeat;
@@ -101,6 +102,8 @@ pub(crate) struct Participation {
     /// The newest entry here at that time, and the candidate's.
     pub applied: OpTime,
     pub candidates: protocol::replication::OpTime,
+    /// When the winner wrote its first entry, and when that was applied here.
+    pub term_began: Option<(i64, i64)>,
 }
 
 /// Everything known of the set at one moment.
@@ -199,6 +202,8 @@ pub struct Replication {
     election: Mutex<Option<Election>>,
     participation: Mutex<Option<Participation>>,
     copies: copy::Copies,
+    /// How far this member's own copy is.
+    copy_status: Mutex<copy_status::CopyStatus>,
     abort_catch_up: Notify,
     started: Instant,
 }
@@ -245,6 +250,7 @@ impl Replication {
             election: Mutex::new(None),
             participation: Mutex::new(None),
             copies: copy::Copies::default(),
+            copy_status: Mutex::default(),
             abort_catch_up: Notify::new(),
             started: Instant::now(),
         }
@@ -390,9 +396,9 @@ impl Node {
     ///
     /// # Errors
     /// NoReplicationEnabled (76), NotYetInitialized (94).
-    pub fn set_status(&self, uptime: i64) -> Result<Document> {
+    pub fn set_status(&self, uptime: i64, copy: bool) -> Result<Document> {
         let (standing, config) = self.configured()?;
-        Ok(status::status(self, &standing, &config, uptime))
+        Ok(status::status(self, &standing, &config, uptime, copy))
     }
 
     /// The configuration as `replSetGetConfig` shows it.

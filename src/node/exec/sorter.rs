@@ -3,7 +3,7 @@
 //! Above its limit the sort goes on in files. Where the client forbade those, what is sorted is weighed as if documents
 //! were held, as the real server holds them, and a sort that is too heavy is refused.
 
-use document::{Doc, Result, bail};
+use document::{Doc, Result, err};
 use query::pipeline::account::{Kind, Use};
 use query::pipeline::spill::{Entry, Merge, Sorter, Space};
 use query::pipeline::{Account, Charge, Spills};
@@ -25,6 +25,8 @@ pub struct Means {
     pub account: Option<Arc<Account>>,
     /// Who is told of what it writes, where there is no account yet that tells.
     pub told: Vec<Arc<Spills>>,
+    /// What the error of a sort that is too large begins with, before its cause; empty for none.
+    pub context: &'static str,
 }
 
 /// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
@@ -32,6 +34,7 @@ pub struct RecordSorter {
     spec: SortSpec,
     sorter: Sorter,
     may_spill: bool,
+    context: &'static str,
 }
 
 impl RecordSorter {
@@ -48,6 +51,7 @@ impl RecordSorter {
             spec,
             sorter: if may_spill { sorter } else { sorter.weighing(with_document) },
             may_spill,
+            context: means.context,
         }
     }
     /// # Errors
@@ -59,11 +63,12 @@ impl RecordSorter {
         entry.extend_from_slice(&(doc.bytes().len() as u32).to_be_bytes());
         self.sorter.push(key, entry)?;
         if !self.may_spill && self.sorter.is_over() {
-            bail!(
+            let refused = err!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
                 self.sorter.limit()
             );
+            return Err(if self.context.is_empty() { refused } else { refused.context(self.context) });
         }
         Ok(())
     }

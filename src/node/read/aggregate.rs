@@ -419,6 +419,7 @@ impl Prepared {
                 space: self.run.space(),
                 account: Some(self.run.account.clone()),
                 told: Vec::new(),
+                context: "Executor error during find command",
             },
             ..Wanted::default()
         }

@@ -9,6 +9,7 @@
 
 use crate::exec::choice::{Memory, Watched};
 use crate::exec::query::{LATCHED_QUANTA, Wanted, note_hashes, note_use, ownership};
+use crate::exec::sorter::Means;
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
@@ -32,6 +33,8 @@ pub struct Search<'a> {
     pub filter: &'a Matcher,
     pub sort: Option<&'a SortSpec>,
     pub hint: Option<&'a Hint>,
+    /// What the error of a sort that is too large begins with; empty for none.
+    pub context: &'static str,
 }
 
 /// A search under way.
@@ -61,6 +64,11 @@ impl Candidates {
             hint: search.hint,
             ..Wanted::default()
         };
+        // A write has no say in whether its sort may use the disk.
+        let means = match search.sort {
+            Some(_) => Means { context: search.context, ..node.sort_means(op, None) },
+            None => Means::default(),
+        };
         let opened = slot.read(op, |state| {
             let mut out = Candidates {
                 walk: Walk::Eof,
@@ -81,7 +89,7 @@ impl Candidates {
             note_use(node, op, &slot.ns, &choice.plan);
             note_hashes(node, op, &wanted, &choice.plan, collection);
             out.watched = Watched::new(choice.cached);
-            out.walk = Walk::new(choice.plan, wanted.sort, None);
+            out.walk = Walk::with_sort(choice.plan, wanted.sort, None, &means);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
             match meter::bounded(LATCHED_QUANTA, || out.slice(collection, &mut budget, &mut found)) {

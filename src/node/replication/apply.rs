@@ -138,9 +138,22 @@ impl Node {
     }
 
     fn apply_noop(&self, fetched: &Fetched) -> usize {
-        let _gate = self.gate.read();
-        self.append_fetched(fetched);
+        {
+            let _gate = self.gate.read();
+            self.append_fetched(fetched);
+        }
+        self.note_first_of_term(fetched);
         1
+    }
+
+    /// The first entry of a reign tells when it began whoever has voted in its election.
+    fn note_first_of_term(&self, fetched: &Fetched) {
+        if let Some(p) = &mut *self.replication.participation.lock()
+            && p.term == fetched.optime.term
+            && p.term_began.is_none()
+        {
+            p.term_began = Some((fetched.wall, self.now_ms()));
+        }
     }
 
     /// Writes to one namespace; returns how many.
@@ -172,6 +185,7 @@ impl Node {
                 for observer in &observers {
                     tell(observer.as_ref(), collection, &entry);
                 }
+                self.replication.metrics.operations.count(&entry);
                 done += 1;
             }
         }
@@ -224,6 +238,7 @@ impl Node {
             }
             outcome.map_err(|reason| err!(INTERNAL_ERROR, "{reason}"))?;
             self.append_fetched(fetched);
+            self.replication.metrics.operations.count(entry);
             slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
         };
         gone.into_iter().for_each(|uuid| self.forget_dropped(uuid));

@@ -16,6 +16,7 @@
 //! one of the majority that holds a committed entry.
 
 use super::apply::Fetched;
+use super::copy_status::{CopiedCollection, CopyStatus};
 use super::{MemberState, known};
 use crate::Node;
 use crate::open::partial_predicate;
@@ -91,6 +92,7 @@ impl Node {
                 "ns": meta.ns.as_str(), "uuid": Value::uuid(meta.uuid), "options": meta.options.clone(),
                 "idIndex": meta.id_index, "nextRecord": c.next_record() as i64, "indexes": indexes,
                 "count": c.len() as i64,
+                "bytes": c.data_bytes() as i64,
             }
         };
         let list: Vec<Document> = collections.iter().map(shown).collect();
@@ -168,7 +170,12 @@ impl Node {
         let Some(index) = found else { return Ok(false) };
         let Some(host) = self.replication.standing().host(index) else { return Ok(false) };
         self.set_source(index, &host);
+        self.replication.copy_status.lock().begin(&host, self.now_ms());
         let copied = self.copy_from(&host).await;
+        match &copied {
+            Ok(()) => *self.replication.copy_status.lock() = CopyStatus::default(),
+            Err(error) => self.replication.copy_status.lock().failed(error),
+        }
         let metrics = &self.replication.metrics;
         if copied.is_ok() { &metrics.copies } else { &metrics.failed_copies }.add(1);
         if let Err(error) = copied {
@@ -195,6 +202,8 @@ impl Node {
         }
         let id = opened.get_i64("copy").ok_or_else(bad)?;
         let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
+        let lines = listed.iter().filter_map(|e| e.value().as_document()).map(CopiedCollection::read);
+        self.replication.copy_status.lock().opened(entry.optime.ts, lines.collect());
         let mut collections = Vec::new();
         for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
             collections.push(self.copy_collection(host, id, index, line).await?);
@@ -223,12 +232,20 @@ impl Node {
         loop {
             match self.ask(host, "admin", command.clone(), CALL_LIMIT).await {
                 Err(error) if error.is(NETWORK) && Instant::now() < until => {
+                    self.replication.copy_status.lock().unreachable(self.now_ms());
                     self.replication.note("Asking again for more of a copy", doc! { "error": error.message });
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
-                done => return done,
+                done => {
+                    self.replication.copy_status.lock().reached();
+                    return done;
+                }
             }
         }
+    }
+
+    fn note_copied(&self, index: usize, change: impl FnOnce(&mut CopiedCollection)) {
+        self.replication.copy_status.lock().collection(index, change);
     }
 
     async fn copy_collection(&self, host: &str, id: i64, index: usize, line: Doc<'_>) -> Result<Collection> {
@@ -238,6 +255,8 @@ impl Node {
         let id_index = line.get_bool("idIndex").unwrap_or(true);
         let ns = line.get_str("ns").ok_or_else(bad)?.to_string();
         let mut collection = Collection::new(CollectionMeta { ns, uuid, options, id_index });
+        let begun = self.now_ms();
+        self.note_copied(index, |c| c.begun_ms = begun);
         let mut after = -1i64;
         loop {
             let next = doc! { "_replSetCopyNext": id, "index": index as i32, "after": after };
@@ -248,6 +267,10 @@ impl Node {
                 let d = record.get_document("d").ok_or_else(bad)?;
                 collection.load_record(after as u64, d.bytes());
             }
+            let (documents, bytes) = (collection.len() as i64, collection.data_bytes() as i64);
+            self.note_copied(index, |c| {
+                (c.copied, c.copied_bytes, c.batches) = (documents, bytes, c.batches + 1);
+            });
             if reply.get("done").is_some_and(|v| v == ValueRef::Boolean(true)) {
                 break;
             }
@@ -258,6 +281,8 @@ impl Node {
         let specs =
             specs.iter().filter_map(|e| e.value().as_document()).map(parse).collect::<Result<Vec<_>>>()?;
         collection.rebuild_indexes(specs, self.builds_indexes())?;
+        let ended = self.now_ms();
+        self.note_copied(index, |c| c.ended_ms = Some(ended));
         Ok(collection)
     }
 

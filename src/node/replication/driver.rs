@@ -216,6 +216,7 @@ impl Node {
                 wall_ms: self.now_ms(),
                 applied: self.log.last_optime(),
                 candidates: request.applied,
+                term_began: None,
             });
         }
         if let Some(vote) = answer.store {

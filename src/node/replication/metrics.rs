@@ -4,6 +4,7 @@ use crate::Node;
 use document::{Document, doc};
 use runtime::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
+use storage::entry::{Entry, Op};
 
 #[derive(Default)]
 pub(super) struct Count(AtomicU64);
@@ -32,8 +33,42 @@ impl Timed {
     }
 }
 
+/// Operations of others that were applied here: `serverStatus.opcountersRepl`.
+#[derive(Default)]
+pub(super) struct Operations {
+    inserts: Count,
+    updates: Count,
+    deletes: Count,
+    commands: Count,
+}
+impl Operations {
+    /// Counts an entry; of several operations in one, each.
+    pub(super) fn count(&self, entry: &Entry<'_>) {
+        if let Some(("applyOps", list)) = entry.command() {
+            let inner = list.as_array().into_iter().flat_map(|list| list.iter());
+            for d in inner.filter_map(|e| e.value().as_document()) {
+                if let Ok(entry) = Entry::read(d) {
+                    self.count_one(entry.op);
+                }
+            }
+        } else {
+            self.count_one(entry.op);
+        }
+    }
+    fn count_one(&self, op: Op) {
+        match op {
+            Op::Insert => self.inserts.add(1),
+            Op::Update => self.updates.add(1),
+            Op::Delete => self.deletes.add(1),
+            Op::Command => self.commands.add(1),
+            Op::Noop => {}
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Metrics {
+    pub(super) operations: Operations,
     pub(super) batches: Timed,
     pub(super) applied: Count,
     pub(super) get_mores: Timed,
@@ -49,6 +84,14 @@ pub(super) struct Metrics {
 }
 
 impl Node {
+    /// `serverStatus.opcountersRepl`.
+    pub fn replicated_operations(&self) -> Document {
+        let o = &self.replication.metrics.operations;
+        doc! {
+            "insert": o.inserts.get(), "query": 0i64, "update": o.updates.get(), "delete": o.deletes.get(),
+            "getmore": 0i64, "command": o.commands.get(),
+        }
+    }
     /// `serverStatus.metrics.repl`.
     pub fn replication_metrics(&self) -> Document {
         let m = &self.replication.metrics;

@@ -100,6 +100,16 @@ impl Node {
         });
     }
 
+    /// # Errors
+    /// AlreadyInitialized (23): this member has a configuration.
+    pub fn check_not_initiated(&self) -> Result<()> {
+        if self.replication.standing().config.is_some() {
+            let info = doc! { "info": "try querying local.system.replset to see current configuration" };
+            return Err(err!(ALREADY_INITIALIZED, "already initialized").with_info(info));
+        }
+        Ok(())
+    }
+
     /// Makes the set. A set of one is primary when this returns, any other elects one. The configuration is durable.
     ///
     /// # Errors
@@ -109,9 +119,7 @@ impl Node {
             bail!(NO_REPLICATION_ENABLED, "This node was not started with replication enabled.")
         };
         let _changing = self.replication.changing.lock().await;
-        if self.replication.standing().config.is_some() {
-            bail!(ALREADY_INITIALIZED, "already initialized");
-        }
+        self.check_not_initiated()?;
         if config.name() != name {
             bail!(
                 INVALID_REPLICA_SET_CONFIG,

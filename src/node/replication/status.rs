@@ -7,10 +7,20 @@ use document::{Document, Timestamp, Value, doc};
 use protocol::replication::OpTime;
 use protocol::replication::member::Peer;
 use std::sync::atomic::Ordering;
+use storage::log::ReadFrom;
 
 /// The date that a position's seconds say.
 fn date_of(t: OpTime) -> Value {
     Value::DateTime((t.ts >> 32) as i64 * 1000)
+}
+
+/// When an entry was written, as it says itself.
+fn wall_of(node: &Node, t: OpTime) -> Option<i64> {
+    if node.log.durable_optime().ts == t.ts {
+        return Some(node.log.durable_wall());
+    }
+    let mut reader = node.log.reader(ReadFrom::Ts(t.ts)).ok()?;
+    reader.next().ok()?.filter(|frame| frame.optime.ts == t.ts).map(|frame| frame.wall)
 }
 
 /// What stands of this member's own log.
@@ -18,16 +28,25 @@ struct Positions {
     applied: OpTime,
     durable: OpTime,
     committed: OpTime,
+    committed_wall: Value,
     applied_wall: Value,
     durable_wall: Value,
 }
 
-pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptime: i64) -> Document {
+pub(super) fn status(
+    node: &Node,
+    standing: &Standing,
+    config: &SetConfig,
+    uptime: i64,
+    copy: bool,
+) -> Document {
     let log = &node.log;
+    let committed = known(node.committed());
     let own = Positions {
         applied: known(log.last_optime()),
         durable: known(log.durable_optime()),
-        committed: known(node.committed()),
+        committed,
+        committed_wall: Value::DateTime(wall_of(node, committed).unwrap_or(0)),
         applied_wall: Value::DateTime(log.last_wall()),
         durable_wall: Value::DateTime(log.durable_wall()),
     };
@@ -48,6 +67,12 @@ pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptim
         "optimes": optimes(&own), "lastStableRecoveryTimestamp": Timestamp::from_u64(own.committed.ts),
     } {
         d.push(name, value);
+    }
+    if standing.state == MemberState::Startup2
+        && copy
+        && let Some(shown) = node.replication.copy_status.lock().shown(node.now_ms())
+    {
+        d.push("initialSyncStatus", shown);
     }
     if let Some(e) = standing.election.filter(|_| standing.state == MemberState::Primary) {
         d.push("electionCandidateMetrics", candidacy(&e, node, standing, config));
@@ -94,18 +119,23 @@ fn candidacy(e: &Election, node: &Node, standing: &Standing, config: &SetConfig)
 fn participation(p: &Participation, standing: &Standing, config: &SetConfig) -> Document {
     let candidate = usize::try_from(p.candidate).ok().and_then(|i| config.members().get(i));
     let applied = known(p.applied);
-    doc! {
+    let mut d = doc! {
         "votedForCandidate": p.granted, "electionTerm": p.term, "lastVoteDate": Value::DateTime(p.wall_ms),
         "electionCandidateMemberId": candidate.map_or(-1, |m| m.id as i32), "voteReason": p.reason.as_str(),
         "lastAppliedOpTimeAtElection": optime_document(applied),
         "maxAppliedOpTimeInSet": optime_document(applied.max(p.candidates)),
         "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
+    };
+    if let Some((began, applied)) = p.term_began {
+        d.push("newTermStartDate", Value::DateTime(began));
+        d.push("newTermAppliedDate", Value::DateTime(applied));
     }
+    d
 }
 
 fn optimes(own: &Positions) -> Document {
     doc! {
-        "lastCommittedOpTime": optime_document(own.committed), "lastCommittedWallTime": own.durable_wall.clone(),
+        "lastCommittedOpTime": optime_document(own.committed), "lastCommittedWallTime": own.committed_wall.clone(),
         "readConcernMajorityOpTime": optime_document(own.committed), "appliedOpTime": optime_document(own.applied),
         "durableOpTime": optime_document(own.durable), "writtenOpTime": optime_document(own.applied),
         "lastAppliedWallTime": own.applied_wall.clone(), "lastDurableWallTime": own.durable_wall.clone(),

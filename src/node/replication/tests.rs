@@ -54,10 +54,10 @@ async fn a_set_is_initiated_once_and_only_where_it_was_asked_for() {
     let alone = node(None);
     assert!(alone.is_writable());
     assert_eq!(code(alone.initiate(config()).await), 76);
-    assert_eq!(code(alone.set_status(0)), 76);
+    assert_eq!(code(alone.set_status(0, true)), 76);
     let member = node(Some("rs"));
     assert!(!member.is_writable());
-    assert_eq!(code(member.set_status(0)), 94);
+    assert_eq!(code(member.set_status(0, true)), 94);
     let other = SetConfig::parse(&SetConfig::default_for("other", "h:1")).unwrap();
     assert_eq!(code(member.initiate(other).await), 93);
     member.initiate(config()).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_restarted_member_is_primary_again_in_a_higher_term() {
 async fn status_has_the_fields_that_tools_read() {
     let member = node(Some("rs"));
     member.initiate(config()).await.unwrap();
-    let status = member.set_status(7).unwrap();
+    let status = member.set_status(7, true).unwrap();
     assert_eq!(status.get_i64("myState"), Some(1));
     let text = |path: &str| status.get_path(path).and_then(|v| v.as_str().map(str::to_string));
     assert_eq!(text("set").as_deref(), Some("rs"));

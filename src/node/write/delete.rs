@@ -137,7 +137,7 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
     if s.one {
         return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
     }
-    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
+    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref(), context: "" };
     let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut removed = 0;
     loop {
@@ -197,7 +197,12 @@ pub async fn one(
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
-        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let search = Search {
+            filter: &s.filter,
+            sort: s.sort.as_ref(),
+            hint: s.hint.as_ref(),
+            context: "Plan executor error during findAndModify",
+        };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {
             let records = candidates.next(op).await?;

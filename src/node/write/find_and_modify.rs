@@ -222,7 +222,12 @@ async fn change_found(
     let image = |old: Doc<'_>, new: Doc<'_>| command.image(old, new);
     let mut changed_away = false;
     let pinned = s.id.as_ref().map(|id| id.to_holder());
-    let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+    let search = Search {
+        filter: s.filter.matcher()?,
+        sort: s.sort.as_ref(),
+        hint: s.hint.as_ref(),
+        context: "Plan executor error during findAndModify",
+    };
     let mut candidates = match pinned {
         Some(_) => None,
         None => Some(Candidates::open(node, op, slot, search).await?),

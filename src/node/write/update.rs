@@ -299,7 +299,8 @@ pub async fn run(
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
-        let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let search =
+            Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref(), context: "" };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {
             let records = candidates.next(op).await?;
@@ -377,7 +378,7 @@ async fn by_id(
 }
 
 async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
-    let search = Search { filter: s.filter.matcher()?, sort: None, hint: s.hint.as_ref() };
+    let search = Search { filter: s.filter.matcher()?, sort: None, hint: s.hint.as_ref(), context: "" };
     let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut total = Done::default();
     loop {

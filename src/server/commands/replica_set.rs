@@ -250,9 +250,7 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     let Some(name) = node.options.replica_set.clone() else {
         bail!(NO_REPLICATION_ENABLED, "This node was not started with replication enabled.")
     };
-    if node.replication.standing().config.is_some() {
-        bail!(ALREADY_INITIALIZED, "already initialized");
-    }
+    node.check_not_initiated()?;
     let given = match request.target() {
         ValueRef::Document(d) if !d.is_empty() => Some(d.to_document()),
         ValueRef::Document(_) | ValueRef::Null | ValueRef::Undefined => None,
@@ -307,7 +305,8 @@ fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
 
 fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["initialSync"])?;
-    reply.fields(&node(context)?.set_status(context.service.uptime().as_secs() as i64)?);
+    let copy = request.bool("initialSync")?.unwrap_or(true);
+    reply.fields(&node(context)?.set_status(context.service.uptime().as_secs() as i64, copy)?);
     Ok(())
 }
 

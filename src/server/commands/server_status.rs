@@ -346,8 +346,9 @@ fn network(context: &Context) -> Value {
     .into()
 }
 
-fn opcounters_repl(_: &Context) -> Value {
-    crate::counters::Operations::default().to_document().into()
+fn opcounters_repl(context: &Context) -> Value {
+    let applied = context.service.node.as_ref().map(|node| node.replicated_operations());
+    applied.unwrap_or_else(|| crate::counters::Operations::default().to_document()).into()
 }
 
 fn repl(context: &Context) -> Value {

@@ -43,6 +43,10 @@ const STAGES: &[&str] = &[
 /// Stages of version 1 that a view cannot have.
 const OTHER_STAGES: &[&str] = &["$changeStream", "$collStats", "$merge", "$out"];
 
+/// Operators of expressions, accumulators among them, that version 1 has not.
+const UNSTABLE_OPERATORS: &[&str] =
+    &["$_internalJsCall", "$_internalJsEmit", "$accumulator", "$function", "$median", "$percentile"];
+
 /// Fields that version 1 has not, of commands that it has.
 pub mod unstable {
     pub const FIND: &[&str] = &[
@@ -62,11 +66,50 @@ pub mod unstable {
     pub const UPDATE: &[&str] = &["updates.upsertSupplied"];
 }
 
-/// Refuses what a request under `apiStrict` asks beside its command's name.
+/// Refuses a command that version 1 has not.
 ///
 /// # Errors
-/// APIStrictError (323) for a field, a stage of an aggregation or a kind of index that version 1 has not.
-pub fn check_strict(request: &Request<'_>) -> Result<()> {
+/// APIStrictError (323).
+pub fn check_name(command: &Command) -> Result<()> {
+    if !command.stable_api {
+        bail!(
+            API_STRICT_ERROR,
+            "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands \
+             and migrations in API Version 1 can be found at \
+             https://dochub.mongodb.org/core/manual-versioned-api",
+            command.name
+        );
+    }
+    Ok(())
+}
+
+/// Refuses what a request under `apiStrict` asks beside its command's name; of an explanation, what it explains.
+///
+/// # Errors
+/// APIStrictError (323) for a field, a stage or operator or a kind of index that version 1 has not.
+pub fn check_strict(context: &Context, request: &Request<'_>) -> Result<()> {
+    if request.command.name == "explain"
+        && let Some(body) = request.target().as_document()
+        && let Some((_, command)) = context.service.commands().find(first_name(body).as_bytes())
+        && command.name != "explain"
+    {
+        check_name(command)?;
+        return check_asked(&explained(request, command, body));
+    }
+    check_asked(request)
+}
+
+fn first_name(body: Doc<'_>) -> &str {
+    body.iter().next().map_or("", |e| e.name())
+}
+
+/// What an explanation is asked for, as a request of its own.
+fn explained<'a>(request: &Request<'a>, command: &'static Command, body: Doc<'a>) -> Request<'a> {
+    let node = node::request::Request { body, sequences: &[], ..request.node };
+    Request { command, name: command.name, node, exhaust_allowed: false, comment: None }
+}
+
+fn check_asked(request: &Request<'_>) -> Result<()> {
     for field in request.command.unstable_fields {
         let given = match field.split_once('.') {
             None => request.body.iter().skip(1).any(|e| e.name() == *field),
@@ -82,6 +125,7 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
             bail!(API_STRICT_ERROR, "{}", index_refused(index.get_str("name").unwrap_or_default()));
         }
     }
+    check_operators(request)?;
     if request.command.name != "aggregate" {
         return Ok(());
     }
@@ -91,13 +135,71 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
     request.get("pipeline").and_then(|v| v.as_array()).map_or(Ok(()), check_stages)
 }
 
+/// Looks where a command has expressions: everywhere in pipelines and projections, and in filters under `$expr`.
+fn check_operators(request: &Request<'_>) -> Result<()> {
+    match request.command.name {
+        "aggregate" | "find" | "count" | "distinct" | "findAndModify" => check_fields(request.body),
+        "update" => request.documents("updates").try_for_each(check_fields),
+        "delete" => request.documents("deletes").try_for_each(check_fields),
+        _ => Ok(()),
+    }
+}
+
+fn check_fields(fields: Doc<'_>) -> Result<()> {
+    for e in fields {
+        match (e.name(), e.value()) {
+            ("pipeline" | "projection" | "fields", v) => check_expressions(v)?,
+            ("update" | "u", v @ ValueRef::Array(_)) => check_expressions(v)?,
+            ("filter" | "query" | "q", v) => check_filter(v)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The values of an array or document, with their names.
+fn inside(v: ValueRef<'_>) -> Option<Doc<'_>> {
+    v.as_document().or_else(|| v.as_array())
+}
+
+fn check_filter(filter: ValueRef<'_>) -> Result<()> {
+    let mut open: Vec<Doc<'_>> = inside(filter).into_iter().collect();
+    while let Some(d) = open.pop() {
+        for e in d {
+            match e.name() {
+                "$expr" => check_expressions(e.value())?,
+                "$and" | "$or" | "$nor" => open.extend(inside(e.value())),
+                // The conditions in the list of one of these.
+                name if name.bytes().all(|b| b.is_ascii_digit()) => open.extend(inside(e.value())),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_expressions(v: ValueRef<'_>) -> Result<()> {
+    let mut open: Vec<Doc<'_>> = inside(v).into_iter().collect();
+    while let Some(d) = open.pop() {
+        for e in d {
+            if UNSTABLE_OPERATORS.contains(&e.name()) {
+                bail!(API_STRICT_ERROR, "{}", operator_refused(e.name()));
+            }
+            if e.name() != "$literal" {
+                open.extend(inside(e.value()));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The same of stages, and of the pipelines in them.
 fn check_stages(stages: Doc<'_>) -> Result<()> {
     let stages = stages.iter().filter_map(|s| s.value().as_document()?.iter().next());
     for stage in stages.filter(|stage| stage.name().starts_with('$')) {
         let name = stage.name();
         if !STAGES.contains(&name) && !OTHER_STAGES.contains(&name) {
-            bail!(API_STRICT_ERROR, "{}", stage_refused(name));
+            bail!(API_STRICT_ERROR, "{}", operator_refused(name));
         }
         let Some(argument) = stage.value().as_document() else { continue };
         if name == "$changeStream" && argument.get("showExpandedEvents").is_some() {
@@ -201,11 +303,11 @@ fn described(ns: &str, text: &str) -> Document {
 
 fn unstable_stages(pipeline: &[Value]) -> Vec<String> {
     let names = pipeline.iter().filter_map(|stage| stage.as_document()?.first().map(|(name, _)| name));
-    names.filter(|name| !STAGES.contains(name)).map(stage_refused).collect()
+    names.filter(|name| !STAGES.contains(name)).map(operator_refused).collect()
 }
 
-fn stage_refused(name: &str) -> String {
-    format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1")
+fn operator_refused(name: &str) -> String {
+    format!("{name} is not allowed with 'apiStrict: true' in API Version 1")
 }
 
 fn unstable_index(spec: &storage::IndexSpec) -> Option<String> {

@@ -219,7 +219,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     let command = request.command;
     check_api(context, command, generic)?;
     if generic.api_strict == Some(true) {
-        crate::commands::validate_api::check_strict(request)?;
+        crate::commands::validate_api::check_strict(context, request)?;
     }
     check_transaction(context, request)?;
     if command.admin_only && request.db != "admin" {
@@ -356,14 +356,8 @@ fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Res
     if version != "1" {
         bail!(API_VERSION_ERROR, "API version must be \"1\"");
     }
-    if generic.api_strict == Some(true) && !command.stable_api {
-        bail!(
-            API_STRICT_ERROR,
-            "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands \
-             and migrations in API Version 1 can be found at \
-             https://dochub.mongodb.org/core/manual-versioned-api",
-            command.name
-        );
+    if generic.api_strict == Some(true) {
+        crate::commands::validate_api::check_name(command)?;
     }
     Ok(())
 }

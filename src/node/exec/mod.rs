@@ -13,6 +13,7 @@ pub mod batch;
 pub mod choice;
 mod covered;
 mod merge;
+mod nearest;
 pub mod query;
 pub mod shown;
 pub mod sorter;

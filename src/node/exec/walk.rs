@@ -2,6 +2,7 @@
 
 use super::covered::{Covered, Skip};
 use super::merge::Merge;
+use super::nearest::Nearest;
 use super::sorter::{Means, RecordSorter, Sorted};
 use crate::namespace::OwnershipFilter;
 use document::{Doc, DocBuf, Result, Value};
@@ -44,7 +45,7 @@ impl Budget {
     }
     /// Uses one record up; false when there is nothing left.
     #[inline]
-    fn spend(&mut self) -> bool {
+    pub(super) fn spend(&mut self) -> bool {
         if self.records == 0 {
             return false;
         }
@@ -170,6 +171,7 @@ pub enum Walk {
     Or(Box<Or>),
     Merge(Box<Merge>),
     Sort(Box<Sort>),
+    Near(Box<Nearest>),
 }
 
 pub struct Scan {
@@ -254,16 +256,13 @@ impl Walk {
                 let walks = branches.into_iter().map(|p| Walk::new(p, None, None)).collect();
                 Walk::Merge(Box::new(Merge::new(walks, order)))
             }
-            Plan::Near { input, order } => Walk::Sort(Box::new(Sort {
-                input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(order, limit, means)),
-                sorted: Sorted::default(),
-            })),
-            Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
-                input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, means)),
-                sorted: Sorted::default(),
-            })),
+            Plan::Near { order, rings, .. } => {
+                Walk::Near(Box::new(Nearest::new(rings, order, limit, means.clone())))
+            }
+            Plan::Sort { input, .. } => {
+                let order = sort.cloned().unwrap_or_default();
+                Walk::Sort(Box::new(Sort::new(*input, RecordSorter::new(order, limit, means))))
+            }
         }
     }
     /// The one document with this `_id`.
@@ -277,7 +276,7 @@ impl Walk {
             Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) => true,
             Walk::Or(or) => or.branches.iter().all(|(walk, _)| walk.is_resumable()),
             // They hold records found at a moment of their own.
-            Walk::Merge(_) | Walk::Sort(_) => false,
+            Walk::Merge(_) | Walk::Sort(_) | Walk::Near(_) => false,
         }
     }
     /// `view` is given back, and the walk may go on over a later state.
@@ -336,7 +335,8 @@ impl Walk {
             Walk::Index(walk) => walk.run(view, context, budget, sink),
             Walk::Or(or) => or.run(view, context, budget, sink),
             Walk::Merge(merge) => merge.run(view, context, budget, sink),
-            Walk::Sort(sort) => sort.run(view, context, budget, sink),
+            Walk::Sort(sort) => sort.run(view, context, budget, &|_| true, sink),
+            Walk::Near(nearest) => nearest.run(view, context, budget, sink),
         }
     }
 
@@ -346,7 +346,7 @@ impl Walk {
             Walk::Or(or) => or.branches.iter().for_each(|(walk, own)| walk.examined(*own, out)),
             Walk::Merge(merge) => merge.branches().for_each(|(walk, own)| walk.examined(own, out)),
             Walk::Sort(sort) => sort.input.examined(whole, out),
-            Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) => out.push(whole),
+            Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) | Walk::Near(_) => out.push(whole),
         }
     }
 
@@ -646,16 +646,24 @@ impl Or {
 }
 
 impl Sort {
-    fn run<V: CollectionView>(
+    pub(super) fn new(input: Plan, sorter: RecordSorter) -> Sort {
+        Sort { input: Walk::new(input, None, None), sorter: Some(sorter), sorted: Sorted::default() }
+    }
+
+    /// Sorts what `keep` says of.
+    pub(super) fn run<V: CollectionView>(
         &mut self,
         view: &V,
         context: &mut Context<'_>,
         budget: &mut Budget,
+        keep: &dyn Fn(Doc<'_>) -> bool,
         sink: &mut Sink<'_>,
     ) -> Result<Progress> {
         if let Some(sorter) = &mut self.sorter {
             let progress = self.input.run(view, context, budget, &mut |found| {
-                sorter.push(found.record, found.doc)?;
+                if keep(found.doc) {
+                    sorter.push(found.record, found.doc)?;
+                }
                 Ok(Taken::More)
             })?;
             if progress != Progress::End {

@@ -230,13 +230,21 @@ mod tests {
         let line = |ns: &str| doc! { "ns": ns, "count": 10i64, "bytes": 400i64, "indexes": [doc! {}] };
         let lines = [line("a.x"), line("a.y"), line("b.z")];
         status.opened(7 << 32, lines.iter().map(|d| CopiedCollection::read(d.to_doc_buf().doc())).collect());
-        status.collection(0, |c| (c.copied, c.copied_bytes, c.begun_ms, c.ended_ms) = (10, 400, 2100, Some(2200)));
+        status.collection(0, |c| {
+            (c.copied, c.copied_bytes, c.begun_ms, c.ended_ms) = (10, 400, 2100, Some(2200))
+        });
         status.collection(1, |c| (c.copied, c.copied_bytes, c.begun_ms) = (5, 200, 2200));
         status.unreachable(2300);
         let shown = status.shown(2400).unwrap();
         let number = |path: &str| shown.get_path(path).and_then(|v| v.as_i64());
-        assert_eq!((number("failedInitialSyncAttempts"), number("approxTotalDataSize")), (Some(1), Some(1200)));
-        assert_eq!((number("approxTotalBytesCopied"), number("databases.databasesCloned")), (Some(600), Some(0)));
+        assert_eq!(
+            (number("failedInitialSyncAttempts"), number("approxTotalDataSize")),
+            (Some(1), Some(1200))
+        );
+        assert_eq!(
+            (number("approxTotalBytesCopied"), number("databases.databasesCloned")),
+            (Some(600), Some(0))
+        );
         assert_eq!(number("databases.a.clonedCollections"), Some(1));
         assert_eq!(shown.get("initialSyncStart"), Some(&Value::DateTime(1000)));
         assert!(shown.contains_key("syncSourceUnreachableSince"));
@@ -246,7 +254,10 @@ mod tests {
         assert_eq!((x.get_i64("documentsCopied"), x.get_i64("elapsedMillis")), (Some(10), Some(100)));
         let Some(Value::Array(attempts)) = shown.get("initialSyncAttempts") else { panic!("no attempts") };
         let attempt = attempts[0].as_document().unwrap();
-        assert_eq!((attempt.get_str("syncSource"), attempt.get_str("status")), (Some("h:1"), Some("HostUnreachable: nobody is there")));
+        assert_eq!(
+            (attempt.get_str("syncSource"), attempt.get_str("status")),
+            (Some("h:1"), Some("HostUnreachable: nobody is there"))
+        );
         status.reached();
         assert!(!status.shown(2500).unwrap().contains_key("syncSourceUnreachableSince"));
     }

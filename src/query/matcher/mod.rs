@@ -78,6 +78,10 @@ impl Matcher {
     pub fn near(&self) -> Option<(&str, &ops::geo::Near)> {
         self.root.conjuncts().iter().find_map(ops::geo::near_of_node)
     }
+    /// The same filter with its near predicate reaching no farther than `greatest`, in the unit of its metric.
+    pub fn reaching(&self, greatest: f64) -> Matcher {
+        Matcher { root: ops::geo::reaching(&self.root, greatest), filter: self.filter.clone() }
+    }
     /// The same filter at the time of `ctx`: what `$$NOW` and `$$CLUSTER_TIME` are in it.
     pub fn at_time_of(&self, ctx: &ParseContext) -> Matcher {
         Matcher { root: self.root.at_time_of(ctx), filter: self.filter.clone() }

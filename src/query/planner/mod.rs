@@ -27,6 +27,7 @@ pub mod wildcard;
 pub use bounds::{Interval, Intervals};
 pub use cover::cover;
 pub use distinct::distinct;
+pub use places::Rings;
 pub use ranges::KeyRange;
 pub use show::Bounds;
 
@@ -175,8 +176,11 @@ pub enum Plan {
     },
     /// The input in the order of its distance from the point of the filter's near predicate.
     Near {
+        /// A scan of all that is near enough.
         input: Box<Plan>,
         order: SortSpec,
+        /// The same in parts, from near to far.
+        rings: Arc<Rings>,
     },
     /// A blocking sort of the input by the request's sort, whose pattern this is.
     Sort {

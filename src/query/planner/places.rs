@@ -3,11 +3,14 @@
 use super::bounds::{Interval, Intervals};
 use super::candidates;
 use super::{IndexInfo, Plan, Request, with_sort};
-use crate::matcher::ops::geo::{Geo, Kind, Metric};
+use crate::matcher::ops::geo::{Geo, Kind, Metric, Near};
+use crate::matcher::path::Path;
 use crate::matcher::{Matcher, Node, Test};
 use crate::sort::SortSpec;
-use document::{Result, Value, bail};
+use document::{Doc, Result, Value, bail};
+use geo::EARTH_RADIUS_M;
 use geo::cells::Layout;
+use std::sync::Arc;
 
 /// The predicates on places at `path` among the conjuncts.
 fn predicates<'a>(filter: &'a Matcher, path: &'a str) -> impl Iterator<Item = &'a Geo> {
@@ -69,8 +72,8 @@ pub(super) fn near(
         Some(index) => Some(index).filter(holds_near),
         None => request.indexes.iter().find(holds_near),
     };
-    let candidate = usable.and_then(|index| candidates::candidate_of(request.filter, index));
-    let Some(candidate) = candidate else {
+    let candidate = usable.and_then(|index| Some((index, candidates::candidate_of(request.filter, index)?)));
+    let Some((index, candidate)) = candidate else {
         bail!(
             NO_QUERY_EXECUTION_PLANS,
             "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query"
@@ -79,6 +82,65 @@ pub(super) fn near(
     let plan = Plan::Index { scan: candidate.scan, filter: candidate.filter };
     match sort {
         Some(_) => with_sort(plan, sort),
-        None => Ok(Plan::Near { input: Box::new(plan), order: SortSpec::by_distance(path, wanted) }),
+        None => {
+            let rings = Rings {
+                path: Path::new(path),
+                near: wanted.clone(),
+                filter: request.filter.clone(),
+                index: index.clone(),
+            };
+            let order = SortSpec::by_distance(path, wanted);
+            Ok(Plan::Near { input: Box::new(plan), order, rings: Arc::new(rings) })
+        }
+    }
+}
+
+/// How a near predicate is searched from its point outwards: in rings, of which each reaches some times as far as the one
+/// before. So the nearest few are found without a look at what is far away.
+#[derive(Clone, Debug)]
+pub struct Rings {
+    path: Path,
+    near: Near,
+    filter: Matcher,
+    index: IndexInfo,
+}
+
+/// How far the first ring reaches: metres on the sphere, and on a plane this share of an axis.
+const FIRST_METRES: f64 = 10.0;
+const FIRST_SHARE: f64 = 1e-6;
+/// How many times farther the next one reaches. A ring is found by scanning all within it, so this bounds what is scanned again.
+const GROWTH: f64 = 4.0;
+
+impl Rings {
+    /// How far the first ring reaches, in the unit of the metric.
+    pub fn first(&self) -> f64 {
+        let first = match (self.near.metric, &self.index.layout) {
+            (Metric::Flat, Some(Layout::Plane(grid))) => (grid.max - grid.min) * FIRST_SHARE,
+            (Metric::Radians, _) => FIRST_METRES / EARTH_RADIUS_M,
+            _ => FIRST_METRES,
+        };
+        self.bounded(first.max(self.near.least * GROWTH))
+    }
+    /// How far the one after that reaches which reaches so far; `None` when that was the last.
+    pub fn next(&self, reached: f64) -> Option<f64> {
+        (reached < self.near.greatest).then(|| self.bounded(reached * GROWTH))
+    }
+    /// The last ring takes in all that is left.
+    fn bounded(&self, reach: f64) -> f64 {
+        let plane = match &self.index.layout {
+            Some(Layout::Plane(grid)) => (grid.max - grid.min) * 2.0,
+            _ => f64::INFINITY,
+        };
+        let last = reach * GROWTH >= self.near.greatest.min(self.near.farthest()).min(plane);
+        if last { self.near.greatest } else { reach }
+    }
+    /// What finds all within this reach.
+    pub fn plan(&self, reach: f64) -> Plan {
+        let candidate = candidates::candidate_of(&self.filter.reaching(reach), &self.index);
+        candidate.map_or(Plan::Eof, |c| Plan::Index { scan: c.scan, filter: c.filter })
+    }
+    /// Whether a document's place is farther away than this.
+    pub fn is_beyond(&self, reach: f64, doc: Doc<'_>) -> bool {
+        self.near.distance_at(&self.path, doc).is_some_and(|distance| distance > reach)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::PathInput;
 use crate::expression::parse::show;
-use crate::matcher::ast::{Condition, ElementTest, Node, Test};
+use crate::matcher::ast::{Condition, ElementTest, Leaf, Node, Test};
 use crate::matcher::path::{LeafArrays, Path, walk};
 use ::geo::flat::{self, Flat};
 use ::geo::geometry::{cap, sphere_point};
@@ -100,6 +100,14 @@ impl Near {
     }
     pub fn is_flat(&self) -> bool {
         self.metric == Metric::Flat
+    }
+    /// As far as a place on the sphere can be, in the unit of the metric.
+    pub fn farthest(&self) -> f64 {
+        match self.metric {
+            Metric::Flat => f64::INFINITY,
+            Metric::Radians => PI,
+            Metric::Metres => PI * EARTH_RADIUS_M,
+        }
     }
 }
 
@@ -437,6 +445,22 @@ pub fn near_of_node(node: &Node) -> Option<(&str, &Near)> {
     let Node::Leaf(leaf) = node else { return None };
     let Test::Other(test) = &leaf.test else { return None };
     Some((&leaf.path.text, test.geo()?.near()?))
+}
+
+/// The node with its near predicate reaching no farther than `greatest`, in the unit of its metric.
+pub fn reaching(node: &Node, greatest: f64) -> Node {
+    match node {
+        Node::And(children) => Node::And(children.iter().map(|n| reaching(n, greatest)).collect()),
+        Node::Leaf(leaf) => {
+            let Test::Other(test) = &leaf.test else { return node.clone() };
+            let Some(geo) = test.geo() else { return node.clone() };
+            let Some(near) = geo.near() else { return node.clone() };
+            let kind = Kind::Near(Near { greatest, ..near.clone() });
+            let test = Test::Other(Arc::new(Geo { kind, shown: geo.shown.clone() }));
+            Node::Leaf(Leaf { path: leaf.path.clone(), test })
+        }
+        other => other.clone(),
+    }
 }
 
 fn holds_near(node: &Node) -> bool {

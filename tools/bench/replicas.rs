@@ -162,7 +162,7 @@ async fn step_downs() {
         until_written(&members, Instant::now()).await;
         let mut client = Client::connect(&members[at].address()).await;
         let started = Instant::now();
-        client.attempt("admin", &doc! { "replSetStepDown": 5 }).await;
+        client.run("admin", doc! { "replSetStepDown": 6, "secondaryCatchUpPeriodSecs": 5 }).await;
         times.add(until_written(&members, started).await);
     }
     println!(

@@ -16,16 +16,6 @@
     const isConnection = (value) => value !== null && typeof value === "object" && typeof value.getDB === "function";
     const admin = (node, command) => node.getDB("admin").runCommand(command);
 
-    // What a connection that has just broken answers: asked again, it connects anew.
-    function patiently(ask) {
-        try {
-            return ask();
-        } catch (error) {
-            if (typeof isNetworkError === "function" && !isNetworkError(error)) throw error;
-            return ask();
-        }
-    }
-
     class ReplSetTest {
         constructor(given = {}) {
             this.kDefaultTimeoutMS = kDefaultTimeoutMS;
@@ -60,7 +50,7 @@
             this.numNodes = wishes.length;
             this.ports = given.ports
                 ? given.ports.map(Number)
-                : wishes.map((wish) => Number(wish.port || MongoRunner.allocatePort()));
+                : wishes.map((wish, i) => Number(wish.port || (given.startPort ? Number(given.startPort) + i : MongoRunner.allocatePort())));
         }
 
         // A set that somebody else started, known by one of its nodes or by its connection string.
@@ -92,6 +82,9 @@
 
         get numberOfNodes() {
             return this.ports.length;
+        }
+        get startPort() {
+            return this.ports[0];
         }
         nodeList() {
             return this.ports.map((port) => `${this.host}:${port}`);
@@ -308,266 +301,6 @@
                 const node = this.nodes[id];
                 if (node && node.pid !== undefined && !checkProgram(node.pid).alive) resetDbpath(node.dbpath);
             });
-        }
-
-        // ---- who is who ----
-
-        _soon(condition, message, timeout = this.timeoutMS) {
-            assert.soon(condition, message, timeout, 5);
-        }
-        _hello(node) {
-            return patiently(() => admin(node, { hello: 1 }));
-        }
-        _live() {
-            return this.nodes.filter((node) => node && isConnection(node) && (node.pid === undefined || checkProgram(node.pid).alive));
-        }
-        // Asks every node who it is; sets `_primary` and `_secondaries`.
-        callHello() {
-            this._primary = undefined;
-            this._secondaries = [];
-            this.liveNodes = { primary: undefined, secondaries: [] };
-            for (const node of this._live()) {
-                let hello;
-                try {
-                    hello = this._hello(node);
-                } catch (error) {
-                    continue;
-                }
-                if (hello.isWritablePrimary) this._primary = node;
-                else if (hello.secondary || hello.arbiterOnly) this._secondaries.push(node);
-            }
-            this.liveNodes = { primary: this._primary, secondaries: this._secondaries };
-            return this._primary || false;
-        }
-        callIsMaster() {
-            return this.callHello();
-        }
-        getPrimary(timeout) {
-            this._soon(() => Boolean(this.callHello()), () => `no primary in ${this.name}: ${tojsononeline(this._states())}`, timeout);
-            return this._primary;
-        }
-        getMaster(timeout) {
-            return this.getPrimary(timeout);
-        }
-        each(fn) {
-            this.nodes.forEach(fn);
-        }
-        getSecondaries() {
-            const primary = this.getPrimary();
-            return this._live().filter((node) => node !== primary);
-        }
-        getSecondary() {
-            return this.getSecondaries()[0];
-        }
-        // The other members that have data.
-        _holders() {
-            return this.getSecondaries().filter((node) => !this._hello(node).arbiterOnly);
-        }
-        getArbiters() {
-            return this._live().filter((node) => this._hello(node).arbiterOnly === true);
-        }
-        getArbiter() {
-            return this.getArbiters()[0];
-        }
-        waitForPrimary(timeout) {
-            return this.getPrimary(timeout);
-        }
-        awaitSecondaryNodes(timeout, nodes) {
-            this._soon(() => {
-                const primary = this.callHello();
-                const wanted = nodes || this._live().filter((node) => node !== primary);
-                return wanted.every((node) => this._secondaries.includes(node));
-            }, `the other members of ${this.name} are not secondaries`, timeout);
-        }
-        awaitNodesAgreeOnPrimary(timeout, nodes = this._live(), expected) {
-            const wanted = expected === undefined ? undefined : this.nodeList()[this.getNodeId(expected)];
-            const names = () => new Set(nodes.map((node) => this._hello(node).primary));
-            this._soon(() => {
-                const [first, ...others] = names();
-                return others.length === 0 && first !== undefined && (wanted === undefined || wanted === first);
-            }, `the members of ${this.name} do not agree on a primary`, timeout);
-        }
-        awaitNodesAgreeOnPrimaryNoAuth(timeout, nodes, expected) {
-            this.awaitNodesAgreeOnPrimary(timeout, nodes, expected);
-        }
-        awaitNodesAgreeOnConfigVersion(timeout, nodes = this._live()) {
-            this._soon(() => new Set(nodes.map((node) => Number(this._hello(node).setVersion))).size === 1,
-                `the members of ${this.name} do not agree on a configuration`, timeout);
-        }
-        // Waits until no member has a higher priority than the primary.
-        awaitHighestPriorityNodeIsPrimary(timeout) {
-            const { members } = this.getReplSetConfigFromNode();
-            const highest = Math.max(...members.map((member) => Number(member.priority)));
-            const wanted = members.filter((member) => Number(member.priority) === highest).map((member) => member.host);
-            this._soon(() => {
-                const primary = this.callHello();
-                return primary && wanted.includes(this._hello(primary).me);
-            }, `no member of the highest priority leads ${this.name}`, timeout);
-            this.awaitNodesAgreeOnPrimary(timeout);
-        }
-        awaitRSClientHosts(conn, hosts, hostOk, rs, timeout) {
-            globalThis.ReplSetTest.awaitRSClientHosts(conn, hosts, hostOk, rs, timeout);
-        }
-        _states() {
-            return this._live().map((node) => {
-                try {
-                    const reply = admin(node, { replSetGetStatus: 1 });
-                    return { host: node.host, state: reply.ok ? reply.myState : reply.codeName };
-                } catch (error) {
-                    return { host: node.host, error: error.message };
-                }
-            });
-        }
-        status(timeout) {
-            let reply;
-            this._soon(() => {
-                reply = patiently(() => admin(this._live()[0], { replSetGetStatus: 1 }));
-                return reply.ok;
-            }, "no member tells its status", timeout);
-            return reply;
-        }
-        getStateOf(node) {
-            const reply = admin(node, { replSetGetStatus: 1 });
-            return reply.ok ? reply.myState : undefined;
-        }
-        // Waits until a node, several nodes, or the node at a place is in one of the states.
-        waitForState(node, state, timeout) {
-            if (Array.isArray(node)) return node.forEach((one) => this.waitForState(one, state, timeout));
-            const states = (Array.isArray(state) ? state : [state]).map(Number);
-            const id = this.getNodeId(node);
-            this._soon(() => {
-                const conn = this.nodes[id];
-                if (states.includes(State.DOWN) && conn.pid !== undefined && !checkProgram(conn.pid).alive) return true;
-                return states.includes(patiently(() => this.getStateOf(conn)));
-            }, () => `node ${id} of ${this.name} is not in state ${tojson(state)}: ${tojsononeline(this._states())}`, timeout);
-        }
-        waitForHealth(n, timeout) {
-            const id = this.getNodeId(n);
-            this._soon(() => {
-                const hello = this._hello(this.nodes[id]);
-                return hello.isWritablePrimary || hello.secondary || hello.arbiterOnly || hello.isreplicaset;
-            }, `node ${id} of ${this.name} is not healthy`, timeout);
-        }
-        getHealth() {
-            return this.status().members.map((member) => member.health);
-        }
-
-        stepUp(node, { awaitReplicationBeforeStepUp = true, awaitWritablePrimary = true } = {}) {
-            const conn = this.node(node);
-            if (awaitReplicationBeforeStepUp) this.awaitReplication();
-            this._soon(() => {
-                const reply = admin(conn, { replSetStepUp: 1 });
-                return reply.ok || this._hello(conn).isWritablePrimary;
-            }, `${conn.host} does not step up`);
-            if (awaitWritablePrimary) this._soon(() => this._hello(conn).isWritablePrimary, `${conn.host} takes no writes`);
-            return conn;
-        }
-        stepUpNoAwaitReplication(node) {
-            return this.stepUp(node, { awaitReplicationBeforeStepUp: false });
-        }
-        freeze(node, seconds = 24 * 60 * 60) {
-            return assert.commandWorked(admin(this.node(node), { replSetFreeze: seconds }));
-        }
-        unfreeze(node) {
-            return assert.commandWorked(admin(this.node(node), { replSetFreeze: 0 }));
-        }
-
-        // ---- replication ----
-
-        _optimes(node) {
-            return assert.commandWorked(admin(node, { replSetGetStatus: 1 })).optimes;
-        }
-        getReadConcernMajorityOpTime(node) {
-            return this._optimes(node).readConcernMajorityOpTime;
-        }
-        getReadConcernMajorityOpTimeOrThrow(node) {
-            const optime = this.getReadConcernMajorityOpTime(node);
-            assert(rs.isValidOpTime(optime), () => `${node.host} has nothing that a majority has: ${tojsononeline(optime)}`);
-            return optime;
-        }
-        // Waits until all (or the given) members have applied what the primary has.
-        awaitReplication(timeout, type = OpTimeType.LAST_APPLIED, secondaries) {
-            const primary = this.getPrimary();
-            const field = type === OpTimeType.LAST_DURABLE ? "durableOpTime" : "appliedOpTime";
-            const wanted = this._optimes(primary).appliedOpTime;
-            const others = secondaries || this._holders();
-            this._soon(() => others.every((node) => rs.compareOpTimes(this._optimes(node)[field], wanted) >= 0),
-                `members of ${this.name} lag behind ${tojsononeline(wanted)}`, timeout);
-        }
-        awaitLastOpCommitted(timeout, members = this._live()) {
-            const wanted = this._optimes(this.getPrimary()).appliedOpTime;
-            this._soon(() => members.every((node) => rs.compareOpTimes(this._optimes(node).lastCommittedOpTime, wanted) >= 0),
-                `${tojsononeline(wanted)} is not committed on every member of ${this.name}`, timeout);
-            return wanted;
-        }
-        awaitLastStableRecoveryTimestamp() {
-            const primary = this.getPrimary();
-            assert.commandWorked(admin(primary, { appendOplogNote: 1, data: { awaitLastStableRecoveryTimestamp: 1 } }));
-            this.awaitLastOpCommitted();
-            this._live().forEach((node) => assert.commandWorked(admin(node, { fsync: 1 })));
-        }
-        awaitNodesAgreeOnAppliedOpTime(timeout, nodes = this._live()) {
-            this._soon(() => {
-                const [first, ...others] = nodes.map((node) => this._optimes(node).appliedOpTime);
-                return others.every((other) => rs.compareOpTimes(first, other) === 0);
-            }, `members of ${this.name} do not agree on the applied time`, timeout);
-        }
-        getLastOpTimeWritten(node) {
-            return this.findOplog(node, {}, 1).toArray()[0];
-        }
-        // Oplog entries that match, newest first.
-        findOplog(conn, query, limit) {
-            return conn.getDB("local").getCollection("oplog.rs").find(query).sort({ $natural: -1 }).limit(limit || 0);
-        }
-        dumpOplog(conn, query = {}, limit = 10) {
-            print(`the oplog of ${conn.host}:\n` + this.findOplog(conn, query, limit).toArray().map(tojsononeline).join("\n"));
-        }
-        // Writes until the first entry of a node's oplog has been dropped from it.
-        overflow() {
-            throw new Error("overflow: the oplog of these servers does not drop entries by size");
-        }
-
-        // ---- comparing the members ----
-
-        getHashes(dbName, nodes = [this.getPrimary(), ...this._holders()]) {
-            const hash = (node) => assert.commandWorked(node.getDB(dbName).runCommand({ dbHash: 1 }));
-            return { primary: hash(nodes[0]), secondaries: nodes.slice(1).map(hash) };
-        }
-        _databases(excluded) {
-            const { databases } = assert.commandWorked(admin(this.getPrimary(), { listDatabases: 1, nameOnly: true }));
-            return databases.map((d) => d.name).filter((name) => name !== "local" && !excluded.includes(name));
-        }
-        // Every database has the same contents on all members: trivially so on a set of one.
-        checkReplicatedDataHashes(prefix = "checkReplicatedDataHashes", excluded = [], ignoreUUIDs = false) {
-            if (testData().skipCheckDBHashes) return;
-            const others = this._holders();
-            if (others.length === 0) return;
-            this.awaitReplication();
-            for (const name of this._databases(excluded)) {
-                const { primary, secondaries } = this.getHashes(name);
-                secondaries.forEach((hash, i) => {
-                    assert.eq(primary.collections, hash.collections, `${prefix}: ${name} differs on ${others[i].host}`);
-                });
-            }
-        }
-        checkOplogs(prefix = "checkOplogs") {
-            const others = this._holders();
-            const tail = (node) => this.findOplog(node, {}, 100).toArray().map((entry) => entry.ts);
-            const wanted = others.length > 0 ? tail(this.getPrimary()) : [];
-            others.forEach((node) => assert.eq(wanted, tail(node), `${prefix}: the oplog of ${node.host} differs`));
-        }
-        // The number of documents that metadata tells is the number that a scan finds, on each member.
-        checkCollectionCounts(prefix = "checkCollectionCounts") {
-            for (const node of this._live()) {
-                for (const name of this._databases(["admin", "config"])) {
-                    const database = node.getDB(name);
-                    for (const { name: coll, type } of database.getCollectionInfos({ type: "collection" })) {
-                        const fast = database.getCollection(coll).count();
-                        const scanned = database.getCollection(coll).find().hint({ $natural: 1 }).itcount();
-                        assert.eq(fast, scanned, `${prefix}: ${name}.${coll} on ${node.host}`);
-                    }
-                }
-            }
         }
 
         // ---- the rest ----

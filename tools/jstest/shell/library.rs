@@ -19,7 +19,8 @@ const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "handles");
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
     "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud" "help"
     "sh" "rs"
-    "servers" "fail_points" "check_log" "replsettest" "checks" "shardingtest");
+    "servers" "fail_points" "check_log" "replsettest" "replsettest_members" "replsettest_data"
+    "checks" "shardingtest");
 
 /// Files of a foreign library that others need when they are loaded, in that order; the rest follow by name.
 const FOREIGN_ORDER: &[&str] = &[

@@ -36,6 +36,10 @@
         getCollection(subName) {
             return this._db.getCollection(this._shortName + "." + subName);
         },
+        /** Fails unless this has what every collection has: names, a database and a connection. */
+        verify() {
+            for (const part of ["_fullName", "_shortName", "_db", "_mongo"]) assert(this[part], "a collection without " + part);
+        },
         toString() {
             return this._fullName;
         },
@@ -152,9 +156,36 @@
             if (!options || options.out === undefined) throw new Error("need to supply an optionsOrOutString");
             const command = Object.assign({mapReduce: this._shortName, map, reduce}, options);
             const raw = this._db.runReadCommand(command);
-            return _checkedReply(raw, "map reduce failed");
+            return new MapReduceResult(this._db, _checkedReply(raw, "map reduce failed"));
         },
     });
+
+    /** The reply of mapReduce, with access to the results wherever they are. */
+    class MapReduceResult {
+        constructor(database, reply) {
+            Object.defineProperties(this, Object.getOwnPropertyDescriptors(reply));
+            const {result} = reply;
+            const target = result === undefined ? undefined :
+                typeof result === "object" ? database.getSiblingDB(result.db).getCollection(result.collection) : database.getCollection(result);
+            Object.defineProperty(this, "_target", {value: target, enumerable: false});
+        }
+
+        /** A cursor over the collection of results; of inline results, the results. */
+        find(...given) {
+            return this._target === undefined ? this.results : this._target.find(...given);
+        }
+
+        /** What the keys became: `{key: value}`. */
+        convertToSingleObject() {
+            const found = this._target === undefined ? this.results : this.find().toArray();
+            return Object.fromEntries(found.map(({_id, value}) => [_id, value]));
+        }
+
+        drop() {
+            return this._target === undefined ? undefined : this._target.drop();
+        }
+    }
+    global.MapReduceResult = MapReduceResult;
 
     /** Sends an aggregate command; `target` is a collection's name, or 1 for the database itself. */
     global._aggregate = function (database, target, pipeline, options) {
@@ -379,6 +410,11 @@
         compact(options) {
             return this.runCommand(Object.assign({compact: this._shortName}, options));
         },
+        /** The hash of the collection's documents, as dbHash computes it. */
+        hashAllDocs() {
+            const reply = this._dbCommand({dbHash: 1, collections: [this._shortName]});
+            return _checkedReply(reply, "dbHash failed").collections[this._shortName];
+        },
         getShardVersion() {
             return this._db.adminCommand({getShardVersion: this._fullName});
         },
@@ -500,55 +536,4 @@
         }
     }
     global.PlanCache = PlanCache;
-
-    // Distribution.
-
-    function shardStatistics(collection) {
-        const config = collection.getDB().getSiblingDB("config");
-        const entry = config.getCollection("collections").findOne({_id: collection.getFullName()});
-        if (!entry || entry.dropped) return undefined;
-        const byUuid = entry.timestamp !== undefined || entry.uuid !== undefined;
-        const chunks = config.getCollection("chunks").find(byUuid ? {uuid: entry.uuid} : {ns: entry._id}).toArray();
-        const counts = {};
-        for (const chunk of chunks) counts[chunk.shard] = (counts[chunk.shard] || 0) + 1;
-        const stats = collection.stats();
-        return {shards: stats.shards || {}, counts, size: Number(stats.size || 0), count: Number(stats.count || 0), chunks: chunks.length};
-    }
-    const percent = (part, whole) => whole === 0 ? "0" : String(Math.floor(part / whole * 10000) / 100);
-
-    define({
-        /** Prints, and returns by shard's name, how much of the data, documents and chunks each shard has. */
-        getShardDistribution() {
-            const whole = shardStatistics(this);
-            if (whole === undefined) {
-                print("Collection " + this + " is not sharded.");
-                return undefined;
-            }
-            const distribution = {};
-            for (const name of Object.keys(whole.shards)) {
-                const shard = whole.shards[name];
-                const [size, count, chunks] = [Number(shard.size || 0), Number(shard.count || 0), whole.counts[name] || 0];
-                print("\nShard " + name + "\n data : " + size + "B docs : " + count + " chunks : " + chunks);
-                distribution["Shard " + name] = {data: size, docs: count, chunks};
-            }
-            print("\nTotals\n data : " + whole.size + "B docs : " + whole.count + " chunks : " + whole.chunks);
-            for (const name of Object.keys(whole.shards)) {
-                const shard = whole.shards[name];
-                print(" Shard " + name + " contains " + percent(Number(shard.size || 0), whole.size) + "% data, " +
-                    percent(Number(shard.count || 0), whole.count) + "% docs in cluster");
-            }
-            distribution.Totals = {data: whole.size, docs: whole.count, chunks: whole.chunks};
-            return distribution;
-        },
-        disableBalancing() {
-            return setBalancing(this, true);
-        },
-        enableBalancing() {
-            return setBalancing(this, false);
-        },
-    });
-    function setBalancing(collection, disabled) {
-        return collection.getDB().getSiblingDB("config").getCollection("collections")
-            .update({_id: collection.getFullName()}, {$set: {noBalance: disabled}});
-    }
 })(globalThis);

@@ -89,6 +89,11 @@
         aggregate(pipeline, options = {}) {
             return global._aggregate(this, 1, pipeline, options);
         },
+        /** Runs an aggregate command that is written out; its options may also come apart from it. */
+        _runAggregate(command, options = {}) {
+            const {aggregate, pipeline, ...rest} = command;
+            return global._aggregate(this, aggregate, pipeline, Object.assign(rest, options));
+        },
         watch(pipeline, options) {
             return this._watch(pipeline, options, {});
         },
@@ -126,12 +131,15 @@
 
     define({
         /** Entries of listCollections, by name. */
-        getCollectionInfos(filter, nameOnly, authorizedCollections) {
+        getCollectionInfos(filter, nameOnly, authorizedCollections, options) {
+            return this._getCollectionInfosCommand(filter, nameOnly, authorizedCollections, options);
+        },
+        _getCollectionInfosCommand(filter, nameOnly, authorizedCollections, options) {
             const command = {listCollections: 1, filter: filter || {}};
             if (typeof filter === "string") command.filter = {name: filter};
             if (nameOnly !== undefined) command.nameOnly = nameOnly;
             if (authorizedCollections !== undefined) command.authorizedCollections = authorizedCollections;
-            const reply = this.runReadCommand(command);
+            const reply = this.runReadCommand(Object.assign(command, options));
             _checkedReply(reply, "listCollections failed");
             return new DBCommandCursor(this, reply).toArray().sort(compareOn("name"));
         },
@@ -162,6 +170,16 @@
         },
         checkMetadataConsistency(options = {}) {
             return this.runCursorCommand(Object.assign({checkMetadataConsistency: 1}, options));
+        },
+    });
+
+    define({
+        /** The shard that the database's unsharded collections live on by default. */
+        getDatabasePrimaryShardId() {
+            if (["admin", "config"].includes(this._name)) return "config";
+            const entry = this.getSiblingDB("config").getCollection("databases").findOne({_id: this._name});
+            if (entry === null) throw new Error("couldn't find database " + this._name + " in config.databases");
+            return entry.primary;
         },
     });
 

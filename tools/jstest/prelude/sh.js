@@ -6,7 +6,9 @@
     const ROUND_TIMEOUT_MS = 60 * 1000;
     const POLL_MS = 20;
 
-    const router = () => db.getMongo();
+    // The router of the ShardingTest on whose behalf a helper runs; otherwise that of `db`.
+    let onBehalf;
+    const router = () => onBehalf || db.getMongo();
     const admin = (conn, command) => conn.getDB("admin").runCommand(command);
     const configOf = (conn) => conn.getDB("config");
 
@@ -16,7 +18,7 @@
         return admin(router(), command);
     }
     function checkRouter() {
-        const { msg } = db.getSiblingDB("admin").runCommand({ hello: 1 });
+        const { msg } = router().getDB("admin").runCommand({ hello: 1 });
         if (msg !== "isdbgrid") throw new Error("not connected to a mongos");
     }
     function fullName(ns) {
@@ -44,6 +46,17 @@
         _checkMongos: checkRouter,
         _checkFullName: fullName,
         _getConfigDB: () => configOf(router()),
+        _through(conn, name, given) {
+            const before = onBehalf;
+            onBehalf = conn;
+            try {
+                return sh[name](...given);
+            } finally {
+                onBehalf = before;
+            }
+        },
+        // The helpers that a person calls.
+        _names: () => Object.keys(sh).filter((name) => !/^_|On$/.test(name) && !["help", "status"].includes(name)),
         help() {
             print("sh.addShard(host)  sh.enableSharding(db[, primary])  sh.shardCollection(ns, key[, unique[, options]])  sh.status()");
             print("sh.splitAt(ns, middle)  sh.splitFind(ns, find)  sh.moveChunk(ns, find, to)  sh.moveRange(ns, to, min, max)");
@@ -72,8 +85,13 @@
         unshardCollection: (ns, toShard) => works(adminCommand({ unshardCollection: fullName(ns), ...(toShard ? { toShard } : {}) })),
         abortUnshardCollection: (ns) => works(adminCommand({ abortUnshardCollection: fullName(ns) })),
         listShards: () => works(adminCommand({ listShards: 1 })).shards,
-        getShardedDataDistribution: () => db.getSiblingDB("admin").aggregate([{ $shardedDataDistribution: {} }]),
-        checkMetadataConsistency: () => db.getSiblingDB("admin").checkMetadataConsistency(),
+        getShardedDataDistribution: () => router().getDB("admin").aggregate([{ $shardedDataDistribution: {} }]),
+        checkMetadataConsistency: () => router().getDB("admin").checkMetadataConsistency(),
+        // Shards a collection and spreads what it has over the shards at once, without the balancer.
+        shardAndDistributeCollection(ns, key, unique, options) {
+            sh.shardCollection(ns, key, unique, options);
+            return sh.reshardCollection(ns, key, unique, { ...options, forceRedistribution: true });
+        },
         isConfigShardEnabled: () => configOf(router()).shards.findOne({ _id: "config" }) !== null,
     });
 

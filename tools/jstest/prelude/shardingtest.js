@@ -178,6 +178,7 @@
             const conn = new Mongo(test.getURL());
             Object.assign(conn, { rs: test, shardName, name: test.getURL(), port: test.ports[0], pid: test.nodes[0].pid });
             this._connections[i] = this["shard" + i] = conn;
+            this["d" + i] = test.getPrimary();
             return conn;
         }
         _addShards() {
@@ -230,9 +231,7 @@
 
         // The id of the shard a database lives on.
         getPrimaryShardIdForDatabase(name) {
-            const entry = this.config.databases.findOne({ _id: String(name) });
-            if (entry === null) throw new Error(`couldn't find database ${name} in config.databases: ${tojson(this.config.databases.find().toArray())}`);
-            return entry.primary;
+            return this.s.getDB(String(name)).getDatabasePrimaryShardId();
         }
         getPrimaryShardName(name) {
             return this.getPrimaryShardIdForDatabase(name);
@@ -295,121 +294,6 @@
             return entry !== null && entry.unsplittable !== true;
         }
 
-        // ---- chunks ----
-
-        chunksOf(ns) {
-            const entry = this.config.collections.findOne({ _id: ns });
-            return entry === null ? [] : this.config.chunks.find({ uuid: entry.uuid }).sort({ min: 1 }).toArray();
-        }
-        getChunksString(ns) {
-            const where = ns ? this.chunksOf(ns) : this.config.chunks.find().sort({ uuid: 1, min: 1 }).toArray();
-            return where.map((c) => `  ${tojsononeline(c.min)} -->> ${tojsononeline(c.max)} on : ${c.shard} ${tojsononeline(c.lastmod)}`).join("\n");
-        }
-        printChunks(ns) {
-            print("ShardingTest " + this.getChunksString(ns));
-        }
-        printShardingStatus(verbose) {
-            printShardingStatus(this.config, verbose);
-        }
-        printChangeLog() {
-            this.config.changelog.find().sort({ time: 1 }).forEach((entry) => print(tojsononeline(entry)));
-        }
-        printCollectionInfo(ns, message) {
-            print(`${message ? message + " " : ""}${ns} ${tojson(this.config.collections.findOne({ _id: ns }))}\n${this.getChunksString(ns)}`);
-        }
-        printNodes() {
-            print(tojson({ config: this._configDB, shards: this._rs.map(({ url }) => url), mongos: this._mongos.map((s) => s.host) }));
-        }
-        // How many chunks of a collection each shard has.
-        chunkCounts(coll, db = "test") {
-            const counts = Object.fromEntries(this.config.shards.find().toArray().map((s) => [s._id, 0]));
-            this.chunksOf(db + "." + coll).forEach((chunk) => (counts[chunk.shard] = (counts[chunk.shard] || 0) + 1));
-            return counts;
-        }
-        chunkDiff(coll, db = "test") {
-            const counts = Object.values(this.chunkCounts(coll, db));
-            return Math.max(...counts) - Math.min(...counts);
-        }
-
-        // How many shards have chunks of a collection.
-        onNumShards(coll, db = "test") {
-            return Object.values(this.chunkCounts(coll, db)).filter((count) => count > 0).length;
-        }
-        // A shard's name, of its name or its connection string.
-        normalize(shard) {
-            const named = this.config.shards.findOne({ host: shard });
-            return named === null ? shard : named._id;
-        }
-        getClusterVersionInfo() {
-            return this.config.version.findOne();
-        }
-
-        // ---- commands by their names in the `sh` helper ----
-
-        enableSharding(db, primaryShard) {
-            return assert.commandWorked(this.s.adminCommand({ enableSharding: db, ...(primaryShard && { primaryShard }) }));
-        }
-        splitAt(ns, middle) {
-            return assert.commandWorked(this.s.adminCommand({ split: String(ns), middle }));
-        }
-        splitFind(ns, find) {
-            return assert.commandWorked(this.s.adminCommand({ split: String(ns), find }));
-        }
-        addShardTag(shard, zone) {
-            return assert.commandWorked(this.s.adminCommand({ addShardToZone: this.normalize(shard), zone }));
-        }
-        removeShardTag(shard, zone) {
-            return assert.commandWorked(this.s.adminCommand({ removeShardFromZone: this.normalize(shard), zone }));
-        }
-        addTagRange(ns, min, max, zone) {
-            return assert.commandWorked(this.s.adminCommand({ updateZoneKeyRange: String(ns), min, max, zone }));
-        }
-
-        // Shards a collection by `key`; then, unless told false, splits it at `split` and moves the upper part away from
-        // the primary shard.
-        shardColl(coll, key, split, move, dbName, waitForDelete) {
-            const name = coll.getFullName ? coll.getFullName() : `${dbName || "test"}.${coll}`;
-            const db = name.split(".")[0];
-            const point = split === false ? false : split || key;
-            const moved = point === false || move === false ? false : move || point;
-            if (!this.config.databases.findOne({ _id: db })) assert.commandWorked(this.s.adminCommand({ enableSharding: db }));
-            assert.commandWorked(this.s.adminCommand({ shardCollection: name, key }));
-            if (point === false) return;
-            assert.commandWorked(this.s.adminCommand({ split: name, middle: point }));
-            if (moved === false) return;
-            const to = this.getOther(this.getPrimaryShardIdForDatabase(db)).shardName;
-            assert.commandWorked(this.s.adminCommand({ moveChunk: name, find: moved, to, _waitForDelete: Boolean(waitForDelete) }));
-        }
-        ensurePrimaryShard(db, shard) {
-            const reply = this.s.adminCommand({ movePrimary: db, to: shard });
-            const already = !reply.ok && reply.errmsg === "it is already the primary";
-            if (!already) assert.commandWorked(reply, `movePrimary of ${db} to ${shard}`);
-        }
-
-        // ---- balancer ----
-
-        startBalancer(timeout, interval) {
-            return assert.commandWorked(sh.startBalancerOn(this.s, timeout, interval));
-        }
-        stopBalancer(timeout, interval) {
-            return assert.commandWorked(sh.stopBalancerOn(this.s, timeout, interval));
-        }
-        isBalancerEnabled() {
-            return assert.commandWorked(this.s.adminCommand({ balancerStatus: 1 })).mode !== "off";
-        }
-        isAnyBalanceInFlight() {
-            return assert.commandWorked(this.s.adminCommand({ balancerStatus: 1 })).inBalancerRound;
-        }
-        awaitBalancerRound(timeout, interval) {
-            return sh.awaitBalancerRoundOn(this.s, timeout, interval);
-        }
-        waitForBalancer(wanted = true, timeout = 60000) {
-            assert.soon(() => this.isBalancerEnabled() === wanted, `the balancer is not ${wanted ? "on" : "off"}`, timeout, 20);
-        }
-        awaitBalance(coll, db = "test", timeout = 60000, interval = 50) {
-            assert.soon(() => this.chunkDiff(coll, db) <= 1, () => `${db}.${coll} is not balanced: ${tojsononeline(this.chunkCounts(coll, db))}`, timeout, interval);
-        }
-
         // ---- restarting ----
 
         forEachConnection(fn) {
@@ -443,20 +327,40 @@
         }
         restartConfigServer(n, given, signal, wait = true) {
             this.configRS.restart(n, given || {}, signal, wait);
-            this._configServers = this.configRS.nodes;
-            this._nameConfig();
-            this.configRS.getPrimary();
-            if (this.isConfigShardMode) this._connectShard(0, this._connections[0].shardName);
+            this._reconnect(this.configRS);
         }
         restartShardRS(n, given, signal, wait = true) {
             const test = this._rs[n].test;
             test.nodes.forEach((_, i) => test.restart(i, given || {}, signal, wait));
-            test.getPrimary();
+            this._reconnect(test);
+        }
+        // Starts, on their data, the config servers that `stopAllConfigServers` has stopped.
+        startConfigServers(given) {
+            this._startAgain(this.configRS, given);
+        }
+        restartAllConfigServers(given) {
+            this.configRS.stop(this.configRS._live());
+            this.startConfigServers(given);
+        }
+        restartAllShards(given) {
+            this._rs.forEach(({ test }) => test.stop(test._live()));
+            this._rs.forEach(({ test }) => this._startAgain(test, given));
+        }
+        _startAgain(test, given) {
+            test.startSet(given, true);
+            this._reconnect(test);
+        }
+        // Takes the new connections of a set that has been started again.
+        _reconnect(test) {
+            test.awaitNodesAgreeOnPrimary();
             if (test === this.configRS) {
                 this._configServers = test.nodes;
                 this._nameConfig();
             }
-            this._connectShard(n, this._connections[n].shardName);
+            this._rs.forEach((entry, i) => {
+                entry.nodes = entry.test.nodes;
+                if (entry.test === test) this._connectShard(i, this._connections[i].shardName);
+            });
         }
         stopConfigServer(n, given) {
             this.configRS.stop(n, undefined, given);

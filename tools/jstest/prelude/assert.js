@@ -24,6 +24,12 @@
         global.doassert("msg parameter must be a string, function or object, found type " + typeof msg);
     }
 
+    /** The test's words with what it has attached to them. */
+    function attached(msg, attributes) {
+        if (attributes === undefined) return msg;
+        return () => (msg === undefined ? "" : wordsOf(msg) + " ") + global.tojsononeline(attributes);
+    }
+
     function sentence(found, msg) {
         return msg === undefined || msg === null || msg === "" ? found : found + " : " + wordsOf(msg);
     }
@@ -45,27 +51,27 @@
     function assert(value, msg, ...more) {
         if (more.length > 1) global.doassert("Too many parameters to assert().");
         checkWords(msg);
-        if (!value) fail("assert failed", msg);
+        if (!value) fail("assert failed", attached(msg, more[0]));
     }
     global.assert = assert;
     assert._debug = false;
 
     // Values.
 
-    function compared(first, second, msg, holds, phrase) {
+    function compared(first, second, msg, holds, phrase, attributes) {
         checkWords(msg);
-        if (!holds) fail(phrase(first, second), msg);
+        if (!holds) fail(phrase(first, second), attached(msg, attributes));
     }
 
-    assert.eq = (first, second, msg) => {
+    assert.eq = (first, second, msg, attributes) => {
         checkWords(msg);
         if (first === second || global.friendlyEqual(first, second)) return;
-        fail("[" + text(first) + "] and [" + text(second) + "] are not equal", msg);
+        fail("[" + text(first) + "] and [" + text(second) + "] are not equal", attached(msg, attributes));
     };
-    assert.neq = (first, second, msg) => {
+    assert.neq = (first, second, msg, attributes) => {
         checkWords(msg);
         if (first !== second && !global.friendlyEqual(first, second)) return;
-        fail("[" + text(first) + "] and [" + text(second) + "] are equal", msg);
+        fail("[" + text(first) + "] and [" + text(second) + "] are equal", attached(msg, attributes));
     };
 
     // Order is by BSON's rules for values JavaScript does not order, such as timestamps and 64-bit integers.
@@ -78,8 +84,8 @@
     const unordered = (first, second) => Number.isNaN(first) || Number.isNaN(second);
 
     function orderAssertion(words, holds) {
-        return (first, second, msg) => compared(first, second, msg, !unordered(first, second) && holds(order(first, second)),
-            () => text(first) + " is not " + words + " " + text(second));
+        return (first, second, msg, attributes) => compared(first, second, msg, !unordered(first, second) && holds(order(first, second)),
+            () => text(first) + " is not " + words + " " + text(second), attributes);
     }
     assert.lt = orderAssertion("less than", sign => sign < 0);
     assert.lte = orderAssertion("less than or eq", sign => sign <= 0);
@@ -126,10 +132,10 @@
     const docEqual = (first, second) => bsonUnorderedFieldsCompare({_: first}, {_: second}) === 0;
     assert._isDocEq = docEqual;
 
-    assert.docEq = (expected, actual, msg) => {
+    assert.docEq = (expected, actual, msg, attributes) => {
         checkWords(msg);
         if (docEqual(expected, actual)) return;
-        fail("expected document " + text(expected) + " and actual document " + text(actual) + " are not equal", msg);
+        fail("expected document " + text(expected) + " and actual document " + text(actual) + " are not equal", attached(msg, attributes));
     };
     assert.setEq = (expected, actual, msg) => {
         checkWords(msg);

@@ -112,12 +112,24 @@
     // Execution.
 
     function emptyRaw() {
-        return {writeErrors: [], writeConcernErrors: [], nInserted: 0, nUpserted: 0, nMatched: 0, nModified: 0, nRemoved: 0, upserted: []};
+        return {writeErrors: [], writeConcernErrors: [], nInserted: 0, nUpserted: 0, nMatched: 0, nModified: 0, nRemoved: 0, upserted: [],
+            insertedIds: []};
+    }
+
+    /** Of an insert batch, the `_id` of each document that did not fail; what the server did not come to failed, too. */
+    function insertedIds(batch, reply) {
+        const errors = new Set((reply.writeErrors || []).map(error => error.index));
+        const tried = Number(reply.n || 0) + errors.size;
+        return batch.operations.slice(0, tried).map((document, i) => ({index: batch.indexes[i], _id: document._id}))
+            .filter((_, i) => !errors.has(i));
     }
 
     function addCounts(raw, batch, reply) {
         const n = Number(reply.n || 0);
-        if (batch.batchType === INSERT) raw.nInserted += n;
+        if (batch.batchType === INSERT) {
+            raw.nInserted += n;
+            raw.insertedIds.push(...insertedIds(batch, reply));
+        }
         if (batch.batchType === REMOVE) raw.nRemoved += n;
         if (batch.batchType !== UPDATE) return;
         const upserted = reply.upserted || [];

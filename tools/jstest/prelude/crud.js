@@ -75,6 +75,43 @@
         deleteMany: (bulk, op) => found(bulk, op).delete(),
     };
 
+    // Of the bulkWrite command, which goes over several collections: each operation by its name, `at` its place in nsInfo.
+    const statementOf = (op, multi) => global._definedOptions({
+        filter: op.filter, multi, collation: op.collation, hint: op.hint, arrayFilters: op.arrayFilters, upsert: op.upsert, sort: op.sort,
+    });
+    const CLIENT_OPERATIONS = {
+        insertOne: (at, op) => ({insert: at, document: global._withId(op.document)}),
+        updateOne: (at, op) => ({update: at, updateMods: op.update, ...statementOf(op, false)}),
+        updateMany: (at, op) => ({update: at, updateMods: op.update, ...statementOf(op, true)}),
+        replaceOne: (at, op) => ({update: at, updateMods: op.replacement, ...statementOf(op, false)}),
+        deleteOne: (at, op) => ({delete: at, ...statementOf(op, false)}),
+        deleteMany: (at, op) => ({delete: at, ...statementOf(op, true)}),
+    };
+    const COUNTS_OF_CLIENT = {insertedCount: "nInserted", matchedCount: "nMatched", modifiedCount: "nModified", deletedCount: "nDeleted",
+        upsertedCount: "nUpserted"};
+
+    global._defineMethods(Mongo.prototype, {
+        /** Performs operations `{name: "insertOne", namespace, document}` on any collections by one bulkWrite command. */
+        bulkWrite(operations, options = {}) {
+            const {ordered = true, verboseResults = false} = options;
+            const {writeConcern, extra} = commandOptions(options);
+            const namespaces = [...new Set(operations.map(op => op.namespace))];
+            const ops = operations.map(op => {
+                if (!CLIENT_OPERATIONS[op.name]) throw new Error("Operation " + tojson(op) + " is not supported by bulkWrite");
+                return CLIENT_OPERATIONS[op.name](namespaces.indexOf(op.namespace), op);
+            });
+            const command = {bulkWrite: 1, ops, nsInfo: namespaces.map(ns => ({ns})), ordered, errorsOnly: !verboseResults, ...extra,
+                ...global._definedOptions({writeConcern})};
+            const admin = this.getDB("admin");
+            const reply = assert.commandWorked(admin.runCommand(command));
+            const results = new DBCommandCursor(admin, reply).toArray();
+            if (Number(reply.nErrors) > 0) throw _getErrorWithCode(results.find(one => !one.ok), "bulkWrite failed: " + tojson(results));
+            const shown = {acknowledged: true};
+            for (const [name, count] of Object.entries(COUNTS_OF_CLIENT)) shown[name] = Number(reply[count]);
+            return verboseResults ? Object.assign(shown, {results}) : shown;
+        },
+    });
+
     global._defineMethods(DBCollection.prototype, {
         insertOne(document, options) {
             if (document === undefined || document === null || typeof document !== "object" || Array.isArray(document))

@@ -51,6 +51,11 @@
             return this._resumeToken;
         }
 
+        /** The next document; null when none is there yet. */
+        tryNext() {
+            return this.hasNext() ? this.next() : null;
+        }
+
         objsLeftInBatch() {
             return this._batch.length - this._at;
         }

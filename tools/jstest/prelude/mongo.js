@@ -62,6 +62,12 @@
 
     // Modes of an age with two protocols: only commands are left.
 
+    function commandsOnly(kind) {
+        return function (mode) {
+            if (mode !== "commands") throw new Error("only the commands " + kind + " mode exists, asked for " + mode);
+        };
+    }
+
     global._defineMethods(Mongo.prototype, {
         hasWriteCommands: () => true,
         hasExplainCommand: () => true,
@@ -69,12 +75,10 @@
         useReadCommands: () => true,
         writeMode: () => "commands",
         readMode: () => "commands",
-        forceWriteMode(mode) {
-            if (mode !== "commands") throw new Error("only the commands write mode exists, asked for " + mode);
-        },
-        forceReadMode(mode) {
-            if (mode !== "commands") throw new Error("only the commands read mode exists, asked for " + mode);
-        },
+        forceWriteMode: commandsOnly("write"),
+        setWriteMode: commandsOnly("write"),
+        forceReadMode: commandsOnly("read"),
+        setReadMode: commandsOnly("read"),
     });
 
     // Defaults of reads.

@@ -84,6 +84,16 @@
             this._options |= bits;
             return this;
         },
+        /** Sets, or with `false` takes back, one of the flags of cursors by its name. */
+        addCursorFlag(name, value = true) {
+            const flags = {tailable: OPTION.tailable, awaitData: OPTION.awaitData, oplogReplay: OPTION.oplogReplay,
+                noCursorTimeout: OPTION.noTimeout, exhaust: OPTION.exhaust, partial: OPTION.partial};
+            if (!Object.prototype.hasOwnProperty.call(flags, name)) throw new Error("unknown cursor flag " + tojson(name));
+            if (value) return this.addOption(flags[name]);
+            this._checkModify();
+            this._options &= ~flags[name];
+            return this;
+        },
         tailable(awaitData) {
             return this.addOption(OPTION.tailable | (awaitData === undefined || awaitData ? OPTION.awaitData : 0));
         },
@@ -234,6 +244,10 @@
             const document = this._cursor.next();
             this._numReturned++;
             return document;
+        },
+        /** The next document; null when none is there yet. */
+        tryNext() {
+            return this.hasNext() ? this.next() : null;
         },
         objsLeftInBatch() {
             return this._exec().objsLeftInBatch();

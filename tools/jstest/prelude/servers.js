@@ -250,6 +250,23 @@
         return [program, ...toArguments(Object.fromEntries([...first, ...rest]))];
     }
 
+    // The options that an argument vector, the program first, stands for. Parameters of the server become one document.
+    function arrToOpts(args) {
+        const given = {};
+        for (let i = 1; i < args.length; i++) {
+            const arg = String(args[i]);
+            if (!arg.startsWith("-")) continue;
+            const name = arg.replace(/^--?/, "");
+            const value = i + 1 < args.length && !String(args[i + 1]).startsWith("-") ? String(args[++i]) : "";
+            if (name === "setParameter") {
+                const [parameter, ...rest] = value.split("=");
+                given.setParameter = { ...given.setParameter, [parameter]: rest.join("=") };
+            } else if (/^v+$/.test(name)) given.verbose = name.length;
+            else given[name] = value;
+        }
+        return given;
+    }
+
     // ---- running ----
 
     function prepareDirectory(merged) {
@@ -410,6 +427,8 @@
         mongodOptions,
         mongosOptions,
         arrOptions,
+        arrToOpts,
+        parsePort: _parsePort,
         awaitConnection,
         getBinVersionFor,
         compareBinVersions,

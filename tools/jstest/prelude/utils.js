@@ -184,13 +184,14 @@
             (typeof message === "object" ? global.tojson(message) : withAttributes(message, attributes)));
     }
 
+    const levels = {info: logger("I"), warning: logger("W"), error: logger("E"), debug: logger("D")};
+
     const jsTest = global.jsTest = {
+        ...levels,
         name: global.jsTestName,
         options: global.jsTestOptions,
         setOption: global.setJsTestOption,
-        log: Object.assign((message, attributes) => global.jsTestLog(message, attributes), {
-            info: logger("I"), warning: logger("W"), error: logger("E"), debug: logger("D"),
-        }),
+        log: Object.assign((message, attributes) => global.jsTestLog(message, attributes), levels),
         basename: path => path.split("/").pop(),
         readOnlyUserRoles: ["read"],
         basicUserRoles: ["dbOwner"],

@@ -169,6 +169,11 @@
             return this._raw.upserted;
         }
 
+        /** For each inserted document, its place in the list and its `_id`. */
+        getInsertedIds() {
+            return this._raw.insertedIds;
+        }
+
         getUpsertedIdAt(index) {
             return this._raw.upserted[index];
         }
@@ -288,7 +293,7 @@
             print(this.toString());
         }
     };
-    for (const name of ["getUpsertedIds", "getUpsertedIdAt", "getRawResponse", "hasWriteErrors", "getWriteErrorCount",
+    for (const name of ["getInsertedIds", "getUpsertedIds", "getUpsertedIdAt", "getRawResponse", "hasWriteErrors", "getWriteErrorCount",
         "getWriteErrorAt", "getWriteErrors", "hasWriteConcernError", "getWriteConcernError", "hasErrorLabel"]) {
         Object.defineProperty(BulkWriteError.prototype, name, {
             value(...args) {

@@ -21,6 +21,7 @@ assert.commandWorked(coll.getDB().createCollection("c", { changeStreamPreAndPost
 assert.commandWorked(coll.insert([{ _id: 1 }, { _id: 2 }]));
 
 rst.waitForStepUpWrites();
+rst.waitForAllNewlyAddedRemovals();
 const config = rst.getReplSetConfigFromNode(primary);
 assert.eq(config.term, assert.commandWorked(primary.adminCommand({ replSetGetStatus: 1 })).term);
 rst.awaitSyncSource(secondary, primary);

@@ -23,7 +23,7 @@ has(DB.prototype, `adminCommand aggregate auth changeUserPassword createCollecti
     dropAllRoles dropAllUsers dropDatabase dropRole dropUser fsyncLock fsyncUnlock getCollection getCollectionInfos
     getCollectionNames getDatabasePrimaryShardId getLastError getLastErrorObj getLogComponents getMongo getName getProfilingLevel
     getProfilingStatus getReplicationInfo getRole getRoles getSession getSiblingDB getSisterDB getUser getUsers
-    grantPrivilegesToRole grantRolesToRole grantRolesToUser hello hostInfo isMaster killOp listCommands logout
+    grantPrivilegesToRole grantRolesToRole grantRolesToUser hello hostInfo isMaster killOp listCommands loadServerScripts logout
     printReplicationInfo printSecondaryReplicationInfo printShardingStatus revokePrivilegesFromRole revokeRolesFromRole
     revokeRolesFromUser runCommand runReadCommand serverBits serverBuildInfo serverCmdLineOpts serverStatus setLogLevel
     setProfilingLevel shutdownServer stats updateRole updateUser version watch _runAggregate _getCollectionInfosCommand`, "DB");
@@ -41,8 +41,8 @@ has(assert, `adminCommandWorkedAllowingNetworkError between betweenEx betweenIn 
     throwsWithCode time writeError writeErrorWithCode writeOK`, "assert");
 has(ReplSetTest.prototype, `awaitLastOpCommitted awaitNodesAgreeOnPrimary awaitReplication awaitSecondaryNodes awaitSyncSource
     checkCollectionCounts checkOplogs checkPreImageCollection checkReplicatedDataHashes getHashes getHashesUsingSessions getPrimary
-    getSecondaries initiate restart startPort startSet stepUp stopSet waitForAllIndexBuildsToFinish waitForState
-    waitForStepUpWrites`, "ReplSetTest");
+    getSecondaries initiate restart startPort startSet stepUp stopSet waitForAllIndexBuildsToFinish
+    waitForAllNewlyAddedRemovals waitForState waitForStepUpWrites`, "ReplSetTest");
 has(ShardingTest.prototype, `addShard addShardTag addTagRange adminCommand chunkCounts disableAutoMerger disableBalancing
     enableBalancing enableSharding getAnother getOther getPrimaryShardIdForDatabase moveChunk mergeChunks moveRange
     restartAllConfigServers restartAllShards restartConfigServer restartMongos restartShardRS shardColl shardCollection splitAt
@@ -50,7 +50,9 @@ has(ShardingTest.prototype, `addShard addShardTag addTagRange adminCommand chunk
 has(sh, `addShard addShardToZone addTagRange enableAutoMerger moveCollection moveRange reshardCollection shardAndDistributeCollection
     shardCollection status unshardCollection updateZoneKeyRange`, "sh");
 has(globalThis, `BinData CountDownLatch HexData ISODate MD5 MapReduceResult MongoRunner NumberDecimal NumberInt NumberLong ObjectId
-    PlanCache Random ScopedThread Thread Timestamp UUID _isWindows benchFinish benchRun benchStart cat getBuildInfo getHostName hex_md5
+    PlanCache Random ScopedThread Thread Timestamp UUID _isWindows _isAddressSanitizerActive _isLeakSanitizerActive
+    _isSpiderMonkeyDebugEnabled _isThreadSanitizerActive _isUndefinedBehaviorSanitizerActive benchFinish benchRun benchStart cat
+    fuzzFile getBuildInfo getHostName hex_md5
     hostname jsTestLog listFiles load ls md5sumFile mkdir print printjson printjsononeline pwd quit removeFile sleep
     startParallelShell tojson tojsononeline tojsonObject version`, "the global object");
 
@@ -106,6 +108,11 @@ assert.docEq({name: "n", type: "vectorSearch", definition: {fields: []}},
 assert.throws(() => coll.createSearchIndex("no definition"));
 assert.throws(() => coll.getSearchIndexes());
 
+assert.commandWorked(own.system.js.insert([{_id: "kept_" + jsTestName(), value: function(x) { return x + 1; }}, {_id: "keptValue", value: 7}]));
+own.loadServerScripts();
+assert.eq(3, globalThis["kept_" + jsTestName()](2));
+assert.eq(7, globalThis.keptValue);
+
 // Cursors.
 const flagged = coll.find().addCursorFlag("noCursorTimeout").addCursorFlag("partial", true).addCursorFlag("partial", false);
 assert.eq(true, flagged._convertToCommand().noCursorTimeout);
@@ -144,6 +151,17 @@ assert.throws(() => MongoRunner.parsePort("mongod"));
 assert.eq({port: "27500", quiet: "", verbose: 2, setParameter: {a: "1", b: "x=y"}}, MongoRunner.arrToOpts(
     ["mongod", "--port", "27500", "--quiet", "-vv", "--setParameter", "a=1", "--setParameter", "b=x=y"]));
 
+const file = MongoRunner.dataPath + jsTestName();
+writeFile(file, "abc");
+fuzzFile(file);
+assert.eq([0x9e, 98, 99], Array.from(cat(file, true), (character) => character.charCodeAt(0)));
+fuzzFile(file);
+assert.eq("abc", cat(file));
+writeFile(file + "_empty", "");
+assert.throws(() => fuzzFile(file + "_empty"));
+assert(removeFile(file));
+assert.throws(() => fuzzFile(file));
+
 // The log and assertions.
 const printed = print.captureAllOutput(() => jsTest.info("told", {n: 1})).output.join("\n");
 assert.includes(printed, "told");
@@ -152,7 +170,10 @@ const messageOf = call => assert.throws(call).message;
 assert.includes(messageOf(() => assert.eq(1, 2, () => "made when needed")), "made when needed");
 for (const call of [() => assert.eq(1, 2, "words", {seen: 7}), () => assert.neq(1, 1, "words", {seen: 7}),
     () => assert.lt(2, 1, "words", {seen: 7}), () => assert.docEq({a: 1}, {a: 2}, "words", {seen: 7}),
-    () => assert(false, "words", {seen: 7})]) {
+    () => assert(false, "words", {seen: 7}), () => assert.contains(1, [2], "words", {seen: 7}),
+    () => assert.doesNotContain(1, [1], "words", {seen: 7}), () => assert.containsPrefix("a", ["b"], "words", {seen: 7}),
+    () => assert.includes("a", "b", "words", {seen: 7}), () => assert.hasFields({}, ["a"], "words", {seen: 7}),
+    () => assert.setEq(new Set([1]), new Set(), "words", {seen: 7}), () => assert.throws(() => 1, [], "words", {seen: 7})]) {
     assert.includes(messageOf(call), 'words { "seen" : 7 }');
 }
 assert.eq(1, 1, "words", {seen: 7});

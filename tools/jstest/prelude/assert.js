@@ -137,12 +137,12 @@
         if (docEqual(expected, actual)) return;
         fail("expected document " + text(expected) + " and actual document " + text(actual) + " are not equal", attached(msg, attributes));
     };
-    assert.setEq = (expected, actual, msg) => {
+    assert.setEq = (expected, actual, msg, attributes) => {
         checkWords(msg);
         if (!(expected instanceof Set)) global.doassert("expected parameter 'expected' to be a Set");
         if (!(actual instanceof Set)) global.doassert("expected parameter 'actual' to be a Set");
         if (expected.size === actual.size && [...expected].every(value => actual.has(value))) return;
-        fail("expected set " + text([...expected]) + " and actual set " + text([...actual]) + " are not equal", msg);
+        fail("expected set " + text([...expected]) + " and actual set " + text([...actual]) + " are not equal", attached(msg, attributes));
     };
 
     /** Whether two arrays are equal as multisets under `same`. */
@@ -186,33 +186,33 @@
             fail("fields " + text(names(first)) + " and " + text(names(second)) + " are not the same", msg);
     };
 
-    assert.contains = (value, array, msg) => {
+    assert.contains = (value, array, msg, attributes) => {
         checkWords(msg);
         checkArrays(array);
-        if (!array.some(member => global.friendlyEqual(member, value))) fail(text(value) + " was not in " + text(array), msg);
+        if (!array.some(member => global.friendlyEqual(member, value))) fail(text(value) + " was not in " + text(array), attached(msg, attributes));
     };
-    assert.doesNotContain = (value, array, msg) => {
+    assert.doesNotContain = (value, array, msg, attributes) => {
         checkWords(msg);
         checkArrays(array);
-        if (array.some(member => global.friendlyEqual(member, value))) fail(text(value) + " is in " + text(array), msg);
+        if (array.some(member => global.friendlyEqual(member, value))) fail(text(value) + " is in " + text(array), attached(msg, attributes));
     };
-    assert.containsPrefix = (prefix, array, msg) => {
+    assert.containsPrefix = (prefix, array, msg, attributes) => {
         checkWords(msg);
         if (typeof prefix !== "string") global.doassert("containsPrefix first argument should be a string");
         checkArrays(array);
         if (!array.some(member => typeof member === "string" && member.startsWith(prefix)))
-            fail(text(prefix) + " was not a prefix in " + text(array), msg);
+            fail(text(prefix) + " was not a prefix in " + text(array), attached(msg, attributes));
     };
-    assert.includes = (haystack, needle, msg) => {
+    assert.includes = (haystack, needle, msg, attributes) => {
         checkWords(msg);
         if (typeof haystack !== "string" || !haystack.includes(needle))
-            fail("string [" + haystack + "] does not include [" + needle + "]", msg);
+            fail("string [" + haystack + "] does not include [" + needle + "]", attached(msg, attributes));
     };
-    assert.hasFields = (object, names, msg) => {
+    assert.hasFields = (object, names, msg, attributes) => {
         checkWords(msg);
         if (!Array.isArray(names)) global.doassert("The second argument to hasFields must be an array.");
         if (!names.every(name => Object.prototype.hasOwnProperty.call(object, name)))
-            fail("Not all of the values from " + text(names) + " were in " + text(object), msg);
+            fail("Not all of the values from " + text(names) + " were in " + text(object), attached(msg, attributes));
     };
     assert.fieldsEqual = (first, second, fields, msg) => {
         for (const name of fields) assert(docEqual(first[name], second[name]),
@@ -304,9 +304,9 @@
         return undefined;
     }
     /** The exception `func` throws when called with `params`; fails when it throws none. */
-    assert.throws = (func, params, msg) => {
+    assert.throws = (func, params, msg, attributes) => {
         const outcome = caught(func, params, msg);
-        if (!outcome) fail("did not throw exception", msg);
+        if (!outcome) fail("did not throw exception", attached(msg, attributes));
         return outcome.error;
     };
     assert.throwsWithCode = (func, codes, params, msg) => {

@@ -183,6 +183,14 @@
         },
     });
 
+    define({
+        /** Makes the functions and values that the database keeps in `system.js` global here. */
+        loadServerScripts() {
+            for (const {_id, value} of this.getCollection("system.js").find().toArray())
+                global[_id] = value instanceof Code ? (0, eval)("(" + value.code + ")") : value;
+        },
+    });
+
     // The server.
 
     define({

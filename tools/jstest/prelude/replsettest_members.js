@@ -184,6 +184,11 @@
             }, () => `${primary.host} has not finished stepping up: ${tojsononeline(this._states())}`);
             this.awaitLastOpCommitted();
         },
+        // Waits until no member is without its vote for having been added just now.
+        waitForAllNewlyAddedRemovals(timeout) {
+            this._soon(() => !this.getReplSetConfigFromNode(this.getPrimary()).members.some((member) => member.newlyAdded),
+                `members of ${this.name} are still newly added`, timeout);
+        },
         // Waits until a member copies its oplog from another.
         awaitSyncSource(node, source, timeout) {
             const wanted = this.nodeList()[this.getNodeId(source)];

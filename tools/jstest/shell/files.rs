@@ -11,7 +11,7 @@ use crate::{Shell, errors};
 use rquickjs::prelude::Opt;
 use rquickjs::{Array, Ctx, Object, Result, Value};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -45,6 +45,9 @@ fn register_contents<'js>(ctx: &Ctx<'js>) -> Result<()> {
             .map(|_| true)
             .map_err(|error| refused(&ctx, "copyFile failed", &from, &error))
     })?;
+    define(ctx, "fuzzFile", |ctx: Ctx<'js>, path: String| {
+        invert_first_byte(&path).map_err(|error| refused(&ctx, "fuzzFile failed", &path, &error))
+    })?;
     define(
         ctx,
         "_copyFileRange",
@@ -52,6 +55,14 @@ fn register_contents<'js>(ctx: &Ctx<'js>) -> Result<()> {
             copy_range(&ctx, &from, &to, number(&offset)? as u64, number(&count)? as u64)
         },
     )
+}
+
+/// Damages a file as a test of recovery wants it. Error: the file does not exist or is empty.
+fn invert_first_byte(path: &str) -> std::io::Result<()> {
+    let mut first = [0];
+    let file = std::fs::File::options().read(true).write(true).open(path)?;
+    file.read_exact_at(&mut first, 0)?;
+    file.write_all_at(&[!first[0]], 0)
 }
 
 /// The content as a string: text in UTF-8, or with `binary` one character a byte.

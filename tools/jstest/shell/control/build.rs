@@ -18,6 +18,10 @@ pub(super) fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(ctx, "getFCVConstants", |ctx: Ctx<'js>| fcv_constants(&ctx))?;
     define(ctx, "getMemInfo", |ctx: Ctx<'js>| memory(&ctx))?;
     define(ctx, "_isWindows", || false)?;
+    for sanitizer in ["Address", "Leak", "Thread", "UndefinedBehavior"] {
+        define(ctx, &format!("_is{sanitizer}SanitizerActive"), || false)?;
+    }
+    define(ctx, "_isSpiderMonkeyDebugEnabled", || false)?;
     define(ctx, "_getEnv", |name: String| std::env::var(name).unwrap_or_default())?;
     define(ctx, "hostname", host_name)?;
     define(ctx, "getHostName", host_name)

@@ -24,7 +24,7 @@ has(DB.prototype, `adminCommand aggregate auth changeUserPassword createCollecti
     getCollectionNames getDatabasePrimaryShardId getLastError getLastErrorObj getLogComponents getMongo getName getProfilingLevel
     getProfilingStatus getReplicationInfo getRole getRoles getSession getSiblingDB getSisterDB getUser getUsers
     grantPrivilegesToRole grantRolesToRole grantRolesToUser hello hostInfo isMaster killOp listCommands loadServerScripts logout
-    printReplicationInfo printSecondaryReplicationInfo printShardingStatus revokePrivilegesFromRole revokeRolesFromRole
+    printReplicationInfo printSecondaryReplicationInfo printSlaveReplicationInfo printShardingStatus revokePrivilegesFromRole revokeRolesFromRole
     revokeRolesFromUser runCommand runReadCommand serverBits serverBuildInfo serverCmdLineOpts serverStatus setLogLevel
     setProfilingLevel shutdownServer stats updateRole updateUser version watch _runAggregate _getCollectionInfosCommand`, "DB");
 has(Mongo.prototype, `adminCommand bulkWrite getCollection getDB getDBNames getDBs getReadPrefMode getReadPrefTagSet setReadPref

@@ -1,6 +1,6 @@
 // Files and hashes.
 Natives.watch("cat", "writeFile", "appendFile", "copyFile", "copyDir", "removeFile", "mkdir", "listFiles", "ls", "cd", "pwd", "fileExists", "pathExists",
-              "getFileMode", "umask", "md5sumFile", "hex_md5", "computeSHA256Block", "computeSHA256Hmac", "_copyFileRange", "resetDbpath", "copyDbpath",
+              "getFileMode", "umask", "fuzzFile", "md5sumFile", "hex_md5", "computeSHA256Block", "computeSHA256Hmac", "_copyFileRange", "resetDbpath", "copyDbpath",
               "_getObjInDumpFile", "_numObjsInDumpFile", "_readDumpFile", "_fnvHashToHexString", "getStringWidth", "_openGoldenData",
               "_writeGoldenData", "_closeGoldenData", "_readTestPipes", "_writeTestPipe", "_writeTestPipeBsonFile", "_writeTestPipeBsonFileSync", "_writeTestPipeObjects");
 const base = (_getEnv("JSTEST_DATA") || "/tmp") + "/natives_files_" + Date.now();
@@ -34,6 +34,9 @@ assert.eq([], ls(base + "/c"));
 
 writeFile(base + "/abc", "abc");
 assert.eq("900150983cd24fb0d6963f7d28e17f72", md5sumFile(base + "/abc"));
+fuzzFile(base + "/abc");
+assert("900150983cd24fb0d6963f7d28e17f72" !== md5sumFile(base + "/abc"));
+fuzzFile(base + "/abc");
 assert.eq("900150983cd24fb0d6963f7d28e17f72", hex_md5("abc"));
 assert.eq("ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", computeSHA256Block("abc").base64());
 const hmac = computeSHA256Hmac(BinData(0, "a2V5"), "The quick brown fox jumps over the lazy dog");

@@ -97,7 +97,7 @@ const NATIVES: &str = "
     stopMongoProgramByPid waitProgram waitMongoProgram checkProgram rawMongoProgramOutput clearRawMongoProgramOutput
     _runningMongoChildProcessIds resetDbpath copyDbpath pathExists convertTrafficRecordingToBSON
     cat writeFile appendFile copyFile copyDir removeFile mkdir listFiles ls cd pwd fileExists hostname getHostName
-    getFileMode umask md5sumFile hex_md5 computeSHA256Block computeSHA256Hmac _getEnv _isWindows getBuildInfo getMemInfo
+    getFileMode umask fuzzFile md5sumFile hex_md5 computeSHA256Block computeSHA256Hmac _getEnv _isWindows getBuildInfo getMemInfo
     _readDumpFile interpreterVersion isInteractive passwordPrompt _copyFileRange
     print load quit sleep gc version buildInfo getJSHeapLimitMB _rand _srand _setShellFailPoint benchRun benchRunSync
     benchStart benchFinish convertShardKeyToHashed getFCVConstants

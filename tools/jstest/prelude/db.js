@@ -336,10 +336,10 @@
             print("oplog last event time:   " + info.tLast);
             return print("now:                     " + info.now);
         },
-        /** How far each secondary is behind the primary, by the set's status. */
         printSlaveReplicationInfo() {
             this.printSecondaryReplicationInfo();
         },
+        /** How far each secondary is behind the primary, by the set's status. */
         printSecondaryReplicationInfo() {
             const members = _checkedReply(this.adminCommand({replSetGetStatus: 1}), "replSetGetStatus failed").members;
             const primary = members.find(member => member.state === 1);

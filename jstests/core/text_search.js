@@ -88,3 +88,14 @@ assert.commandWorked(coll.createIndex({n: 1, "$**": "text"}));
 assert.eq([5], ids({$search: "coffee"}, {n: 5}));
 assert.eq(["n_1_$**_text"], planIndexes(coll.find({$text: {$search: "coffee"}, n: 5}).explain()));
 refused(ErrorCodes.NoQueryExecutionPlans, {$text: {$search: "coffee"}});
+
+// A document's own language is a string that names one.
+for (const [document, code] of [[{language: 5}, 17261], [{language: "klingon"}, 17262], [{part: {language: "klingon"}}, 17262]]) {
+    assert.commandFailedWithCode(coll.insert(Object.assign({_id: 100, n: 1, t: "words"}, document)), code, tojson(document));
+}
+assert.commandFailedWithCode(coll.update({_id: 5}, {$set: {language: "klingon"}}), 17262);
+assert.commandWorked(coll.insert({_id: 100, n: 1, t: "chevaux", language: "french"}));
+assert.eq([100], ids({$search: "cheval", $language: "french"}, {n: 1}));
+assert.commandWorked(coll.dropIndexes());
+assert.commandWorked(coll.insert({_id: 101, t: "words", language: "klingon"}));
+assert.commandFailedWithCode(coll.createIndex({t: "text"}), 17262);

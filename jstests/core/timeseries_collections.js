@@ -124,6 +124,8 @@ assert.commandWorked(coll.validate());
 assert.commandFailedWithCode(coll.renameCollection(name + "_renamed"), ErrorCodes.CommandNotSupportedOnView);
 assert.commandFailedWithCode(db.runCommand({convertToCapped: name, size: 4096}), ErrorCodes.CommandNotSupportedOnView);
 assert.commandFailedWithCode(db.runCommand({create: name + "_2", timeseries, capped: true, size: 4096}), ErrorCodes.InvalidOptions);
+// Drivers send it without being asked.
+assert.commandWorked(db.runCommand({create: name + "_3", timeseries, capped: false}));
 assert.commandFailedWithCode(db.runCommand({create: "system.buckets.no", capped: true, size: 4096}), ErrorCodes.IllegalOperation);
 
 // A filter that cannot be evaluated while others wait.

@@ -54,8 +54,15 @@ impl TextIndex {
         self.default_language
     }
     /// Each term of the document with its score.
-    pub fn terms(&self, doc: Doc<'_>) -> BTreeMap<String, f64> {
-        self.scores(doc, Sensitive::default())
+    ///
+    /// # Errors
+    /// 17261 and 17262 for a language of its own, or of a part, that is no string or unknown.
+    pub fn terms(&self, doc: Doc<'_>) -> Result<BTreeMap<String, f64>> {
+        let mut out = BTreeMap::new();
+        self.walk(doc, "", self.default_language, false, &mut |t| {
+            add_scores(&t, Sensitive::default(), &mut out)
+        })?;
+        Ok(out)
     }
 
     pub(super) fn scores(&self, doc: Doc<'_>, sensitive: Sensitive) -> BTreeMap<String, f64> {
@@ -64,9 +71,22 @@ impl TextIndex {
         out
     }
 
-    /// Calls `f` with every indexed string.
+    /// Calls `f` with every indexed string of a document that is in the index.
     pub(super) fn for_each_text<'d>(&self, doc: Doc<'d>, f: &mut dyn FnMut(Text<'d>)) {
-        self.walk(doc, "", self.default_language, false, f);
+        // A document with a language that is not known does not come into the index.
+        let _ = self.walk(doc, "", self.default_language, false, f);
+    }
+
+    /// The language of a document, or of a part of one in this language.
+    fn language_of(&self, doc: Doc<'_>, around: Language) -> Result<Language> {
+        match doc.get(&self.language_override) {
+            None => Ok(around),
+            Some(ValueRef::String(name)) => match Language::find(name) {
+                Some(language) => Ok(language),
+                None => bail!(17262, "language override unsupported: {name}"),
+            },
+            Some(_) => bail!(17261, "found language override field in document with non-string type"),
+        }
     }
 
     fn walk<'d>(
@@ -76,9 +96,8 @@ impl TextIndex {
         language: Language,
         is_array: bool,
         f: &mut dyn FnMut(Text<'d>),
-    ) {
-        let named = if is_array { None } else { doc.get_str(&self.language_override) };
-        let language = named.and_then(Language::find).unwrap_or(language);
+    ) -> Result<()> {
+        let language = if is_array { language } else { self.language_of(doc, language)? };
         for e in doc.iter() {
             let own;
             let path = match (is_array, path) {
@@ -95,11 +114,12 @@ impl TextIndex {
                         f(Text { text, weight, language });
                     }
                 }
-                ValueRef::Document(d) if self.leads_on(path) => self.walk(d, path, language, false, f),
-                ValueRef::Array(d) if self.leads_on(path) => self.walk(d, path, language, true, f),
+                ValueRef::Document(d) if self.leads_on(path) => self.walk(d, path, language, false, f)?,
+                ValueRef::Array(d) if self.leads_on(path) => self.walk(d, path, language, true, f)?,
                 _ => {}
             }
         }
+        Ok(())
     }
 
     fn weight_of(&self, path: &str) -> Option<f64> {

@@ -101,7 +101,11 @@ fn seconds(given: Doc<'_>, name: &str) -> Result<Option<i64>> {
 ///
 /// # Errors
 /// InvalidOptions (72), NamespaceExists (48), and those of [`definition`].
-pub async fn create(node: &Node, op: &Operation, ns: &str, given: Document) -> Result<()> {
+pub async fn create(node: &Node, op: &Operation, ns: &str, mut given: Document) -> Result<()> {
+    // What drivers send though nobody asked for it.
+    if given.get("capped").is_some_and(|capped| !capped.truthy()) {
+        given.remove("capped");
+    }
     if let Some(name) = given.keys().find(|name| !ALLOWED.contains(name)) {
         bail!(INVALID_OPTIONS, "the option '{name}' is not supported with 'timeseries'");
     }

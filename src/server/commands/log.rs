@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
+use query::expression::parse::show;
 
 pub const ROWS: &[Command] = &[
     Command::sync("getLog", Roles::ALL, get_log)
@@ -34,7 +35,7 @@ fn get_log(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Resul
             bail!(
                 TYPE_MISMATCH,
                 "Argument to getLog must be of type String; found {} of type {}",
-                crate::log::to_json(&doc! { "": other.to_value() }),
+                show(&other.to_value()),
                 other.type_name()
             )
         }

@@ -10,6 +10,7 @@ use geo::cells::Layout;
 use geo::region::{is_geojson, stored};
 use geo::{geojson, legacy};
 
+use super::duplicate::in_message;
 use super::keys::{Met, for_each_plain_key};
 use super::spec::{FieldKind, IndexSpec};
 
@@ -141,10 +142,10 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
                 Some(cell) => out.push(cell),
                 None => bail!(
                     13027,
-                    "point not in interval of [ {}, {} ] :: caused by :: {:?}",
+                    "point not in interval of [ {}, {} ] :: caused by :: {}",
                     grid.min,
                     grid.max,
-                    doc
+                    in_message(&doc.to_document())
                 ),
             }
         }
@@ -153,6 +154,5 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
 }
 
 fn no_place(doc: Doc<'_>, why: &str) -> Result<()> {
-    let shown = document::extended_json::to_relaxed(&ValueRef::Document(doc).to_value());
-    bail!(16755, "Can't extract geo keys: {shown} {why}")
+    bail!(16755, "Can't extract geo keys: {}  {why}", in_message(&doc.to_document()))
 }

@@ -139,3 +139,17 @@ fn arrays_are_told_by_field_and_name() {
     let places = doc! { "n": 1, "p.q": "2dsphere", "t": 1 };
     assert_eq!(met(places, doc! { "p": [{ "q": [1, 2] }], "t": [7] }), ["", "p", "t"]);
 }
+
+#[test]
+fn a_place_that_cannot_be_indexed_is_shown_as_the_real_server_shows_documents() {
+    let refused = |kind: &str, place: Value| {
+        let document = doc! { "_id": 1, "at": place };
+        keys(&spec(doc! { "key": { "at": kind } }), document).unwrap_err().message
+    };
+    assert_eq!(
+        refused("2d", array![200, 0]),
+        "point not in interval of [ -180, 180 ] :: caused by :: { _id: 1, at: [ 200, 0 ] }"
+    );
+    let shown = refused("2dsphere", array![200, 0]);
+    assert!(shown.starts_with("Can't extract geo keys: { _id: 1, at: [ 200, 0 ] }  "), "{shown}");
+}

@@ -111,8 +111,10 @@ fn version(spec: &Document) -> Result<i32> {
     }
 }
 
-/// Calls `f` with the components of each key. Error: CannotIndexParallelArrays-like 16675 for an array in a field beside
-/// the text.
+/// Calls `f` with the components of each key.
+///
+/// # Errors
+/// 16675 for an array in a field beside the text; those of [`TextIndex::terms`].
 pub(crate) fn for_each_key(
     spec: &IndexSpec,
     index: &TextIndex,
@@ -127,7 +129,7 @@ pub(crate) fn for_each_key(
         }
         beside.push(value);
     }
-    for (term, score) in index.terms(doc) {
+    for (term, score) in index.terms(doc)? {
         let mut components: Vec<ValueRef<'_>> = Vec::with_capacity(beside.len());
         for (field, value) in spec.fields().iter().zip(&beside) {
             components.push(match field.path.as_str() {

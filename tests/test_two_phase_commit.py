@@ -144,10 +144,16 @@ def rollbacks(member):
 
 
 def test_a_commit_that_a_participant_rolls_back_is_told_to_its_next_primary(bank):
-    client, (coordinator, participant) = bank
+    client, shards = bank
+    # Now and then another member has the commit before the cut is complete. Then nothing is rolled back, and it is done again.
+    assert any(rolled_back_commit(client, *shards, value) for value in (1, 2, 3)), "nothing was rolled back"
+
+
+def rolled_back_commit(client, coordinator, participant, value):
+    """Commits while the participant's primary is cut off with the decision; returns whether that member rolled anything back."""
     old = participant.primary()
     before, others = rollbacks(old), [m for m in participant.members if m is not old]
-    commit = Commit(client, 1)
+    commit = Commit(client, value)
     with Point(coordinator.primary(), "hangBeforeSendingCommit") as decided:
         commit.start()
         decided.wait()
@@ -156,14 +162,14 @@ def test_a_commit_that_a_participant_rolls_back_is_told_to_its_next_primary(bank
             second.wait()
             decided.off()
             with old.direct() as direct:
-                wait(lambda: direct.bank.c.find_one({"k": 11})["v"] == 1)
+                wait(lambda: direct.bank.c.find_one({"k": 11})["v"] == value)
             cut_off(participant, old, [first, second])
     assert commit.ended() == COMMITTED
-    assert values(client) == [1, 1]
+    assert values(client) == [value, value]
     participant.network.cut_off.clear()
     settled([coordinator, participant])
-    assert rollbacks(old) > before, "nothing was rolled back"
-    assert values(client) == [1, 1]
+    assert values(client) == [value, value]
+    return rollbacks(old) > before
 
 
 def test_a_prepare_that_a_participant_rolls_back_aborts_the_transaction(bank):

@@ -67,6 +67,24 @@ def writers(client, n, stop):
     return started
 
 
+def settle(rs, client, started, troubles):
+    """Checks what the writers know when the troubles are over, and that all members come to the same."""
+    wait(rs.primary)
+    final = wait(lambda: list(client.d.c.with_options(write_concern=MAJORITY).find({"tokens": {"$exists": True}})))
+    for one in started:
+        one.check(next(d for d in final if d["_id"] == one.key))
+    acknowledged = sum(len(one.acknowledged) for one in started)
+    print(acknowledged, "acknowledged,", sum(len(one.unknown) for one in started), "unknown;", troubles)
+    assert acknowledged > 0, troubles
+    patient = rs.client(serverSelectionTimeoutMS=20000)
+    patient.d.get_collection("c", write_concern=WriteConcern(3, wtimeout=60000)).insert_one({"_id": "last"})
+    hashes = set()
+    for member in rs.members:
+        with member.direct() as direct:
+            hashes.add(direct.get_database("d").command("dbHash")["md5"])
+    assert len(hashes) == 1, (hashes, troubles)
+
+
 def test_a_set_keeps_what_a_majority_acknowledged_whatever_happens_to_its_members(sets):
     rs = sets()
     client = rs.client(serverSelectionTimeoutMS=20000, socketTimeoutMS=8000)
@@ -80,44 +98,87 @@ def test_a_set_keeps_what_a_majority_acknowledged_whatever_happens_to_its_member
     stop.set()
     for one in started:
         one.join(60)
-    wait(rs.primary)
-    final = wait(lambda: list(client.d.c.with_options(write_concern=MAJORITY).find({"tokens": {"$exists": True}})))
-    for one in started:
-        one.check(next(d for d in final if d["_id"] == one.key))
-    assert sum(len(one.acknowledged) for one in started) > 0, troubles
-    # All members come to the same.
-    patient = rs.client(serverSelectionTimeoutMS=20000)
-    patient.d.get_collection("c", write_concern=WriteConcern(3, wtimeout=60000)).insert_one({"_id": "last"})
-    hashes = set()
-    for member in rs.members:
-        with member.direct() as direct:
-            hashes.add(direct.get_database("d").command("dbHash")["md5"])
-    assert len(hashes) == 1, (hashes, troubles)
+    settle(rs, client, started, troubles)
 
 
-def test_a_primary_that_is_cut_off_commits_nothing_while_another_does(sets):
+@pytest.mark.parametrize("how", ["cut off", "mute", "deaf"])
+def test_a_primary_that_is_cut_off_commits_nothing_while_another_does(sets, how):
+    """It loses every message, those that it sends, or those that are sent to it."""
     rs = sets()
     old = rs.primary()
     with old.direct(socketTimeoutMS=20000) as cut_off:
         cut_off.d.c.insert_one({"_id": "before"})
-        rs.network.cut_off.add(old)
-        # What the proxies have in their hands is through by then.
-        time.sleep(0.3)
-        late = cut_off.d.command({"insert": "c", "documents": [{"_id": "alone"}], "writeConcern": {"w": "majority", "wtimeout": 6000}}, check=False)
-        client = rs.client(serverSelectionTimeoutMS=20000)
-        new = wait(lambda: next((m for m in [rs.primary()] if m and m is not old), None))
+        around = rs.network.around
+        with rs.network.silenced(around(old, "mute") | around(old, "deaf") if how == "cut off" else around(old, how)):
+            # What the proxies have in their hands is through by then.
+            time.sleep(0.3)
+            late = cut_off.d.command({"insert": "c", "documents": [{"_id": "alone"}], "writeConcern": {"w": "majority", "wtimeout": 6000}}, check=False)
+            client = rs.client(serverSelectionTimeoutMS=20000)
+            new = wait(lambda: next((m for m in [rs.primary()] if m and m is not old), None))
+            with new.direct() as direct:
+                direct.d.get_collection("c", write_concern=MAJORITY).insert_one({"_id": "elsewhere"})
+            assert not late["ok"] or "writeConcernError" in late, late
+            assert not cut_off.admin.command("hello")["isWritablePrimary"], "two members lead"
+
+        # A request for what comes next may have reached a deaf primary before, and its answer arrives.
         with new.direct() as direct:
-            direct.d.get_collection("c", write_concern=MAJORITY).insert_one({"_id": "elsewhere"})
-        assert not late["ok"] or "writeConcernError" in late, late
-        assert not cut_off.admin.command("hello")["isWritablePrimary"], "two members lead"
-        rs.network.cut_off.clear()
+            kept = {d["_id"] for d in direct.d.get_collection("c").find()}
+        assert kept - {"alone"} == {"before", "elsewhere"} and (how == "deaf" or "alone" not in kept), kept
 
         def rolled_back():
-            found = {d["_id"] for d in cut_off.d.get_collection("c").find()} if cut_off.admin.command("hello")["secondary"] else set()
-            return "elsewhere" in found and "alone" not in found
+            return cut_off.admin.command("hello")["secondary"] and {d["_id"] for d in cut_off.d.get_collection("c").find()} == kept
 
         wait(rolled_back)
         client.close()
+
+
+def term(rs):
+    terms = []
+    for member in rs.members:
+        with member.direct() as direct:
+            terms.append(direct.admin.command("replSetGetStatus")["term"])
+    return max(terms)
+
+
+def test_a_member_that_hears_all_but_the_primary_follows_through_the_third(sets):
+    rs = sets()
+    client = rs.client(serverSelectionTimeoutMS=20000, socketTimeoutMS=20000)
+    everywhere = client.d.get_collection("c", write_concern=WriteConcern(3, wtimeout=20000))
+    everywhere.insert_one({"_id": "before"})
+    old = rs.primary()
+    apart = next(m for m in rs.members if m is not old)
+    with rs.network.silenced(rs.network.around(old, "apart", apart)):
+        written = client.d.get_collection("c", write_concern=MAJORITY)
+        for n in range(20):
+            wait(lambda n=n: written.update_one({"_id": n}, {"$set": {"n": n}}, upsert=True))
+            time.sleep(0.2)
+        # Whoever of the two leads now, the other has a source, and holds no elections: it hears through it that there is a primary.
+        wait(lambda: everywhere.insert_one({}))
+        before = term(rs)
+        for n in range(20, 40):
+            everywhere.insert_one({"_id": n})
+            time.sleep(0.2)
+        assert term(rs) == before, "members that hear of a primary go on holding elections"
+    assert everywhere.count_documents({"_id": {"$type": "number"}}) == 40
+
+
+def test_what_was_acknowledged_stays_while_a_link_flaps(sets):
+    rs = sets()
+    client = rs.client(serverSelectionTimeoutMS=20000, socketTimeoutMS=8000)
+    client.d.c.with_options(write_concern=MAJORITY).insert_one({"_id": "first"})
+    stop, dice, kinds = threading.Event(), chance(), ["mute", "deaf", "apart"]
+    started = writers(client, 3, stop)
+    until, n = time.monotonic() + SECONDS, 0
+    while time.monotonic() < until or n < len(kinds):
+        # It flaps where it hurts: at the primary, in each way.
+        member = rs.primary() or dice.choice(rs.members)
+        other = dice.choice([m for m in rs.members if m is not member])
+        rs.network.flap(rs.network.around(member, kinds[n % len(kinds)], other), dice, 2 + 2 * dice.random())
+        n += 1
+    stop.set()
+    for one in started:
+        one.join(60)
+    settle(rs, client, started, kinds)
 
 
 @pytest.fixture

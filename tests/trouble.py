@@ -1,5 +1,7 @@
 """Sets of mongod processes that a test can kill, stop, and cut off from one another."""
 
+import asyncio
+import contextlib
 import os
 import random
 import select
@@ -11,6 +13,9 @@ import time
 import pymongo
 from conftest import BIN, Process
 from pymongo import errors
+
+# How often messages that are held look whether they may go on.
+HOLD_SECONDS = 0.02
 
 
 def free_port():
@@ -41,43 +46,53 @@ class Door:
         self.listener.close()
 
 
-class Link(Door):
+class Link:
     """The address under which the others and clients reach a member. What a cut-off process sends is held, not refused."""
 
     def __init__(self, target, network):
         self.target, self.network = target, network
-        super().__init__()
+        listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = listener.getsockname()[1]
+        self.server = network.run(asyncio.start_server(self.accept, sock=listener))
 
-    def carry(self, client, port):
-        sender = self.network.owner(port)
-        held = False
+    async def accept(self, reader, writer):
+        port = writer.get_extra_info("peername")[1]
+        sender = await self.network.owner(port)
+        ends, ways = [writer], []
         try:
-            while self.open and self.network.is_cut(sender, self.target):
-                held = True
-                time.sleep(0.02)
-            server = socket.create_connection(("127.0.0.1", self.target.port), 5)
-        except OSError:
-            client.close()
-            return
-        pair = {client: server, server: client}
-        try:
-            while self.open:
-                if self.network.is_cut(sender, self.target):
-                    held = True
-                    time.sleep(0.02)
-                    continue
-                if held:
-                    return  # What was under way is lost with the connection.
-                for ready in select.select(list(pair), [], [], 0.05)[0]:
-                    data = ready.recv(1 << 16)
-                    if not data:
-                        return
-                    pair[ready].sendall(data)
+            # A connection is made only where messages go both ways.
+            while self.network.holds(sender, self.target) or self.network.holds(self.target, sender):
+                await asyncio.sleep(HOLD_SECONDS)
+            answers, requests = await asyncio.open_connection("127.0.0.1", self.target.port)
+            ends.append(requests)
+            carried = self.carry(reader, requests, sender, self.target), self.carry(answers, writer, self.target, sender)
+            ways = [asyncio.ensure_future(way) for way in carried]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         except OSError:
             pass
         finally:
-            client.close()
-            server.close()
+            for way in ways:
+                way.cancel()
+            for end in ends:
+                end.close()
+
+    async def carry(self, reader, writer, sender, receiver):
+        try:
+            while data := await reader.read(1 << 16):
+                while self.network.holds(sender, receiver):
+                    if self.network.holds(receiver, sender):
+                        # What is under way while they are apart is lost with the connection.
+                        await self.network.rejoined(sender, receiver)
+                        return
+                    # What is held in one direction only arrives late, as by retransmission.
+                    await asyncio.sleep(HOLD_SECONDS)
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+
+    def close(self):
+        self.network.loop.call_soon_threadsafe(self.server.close)
 
 
 class Lossy(Door):
@@ -114,36 +129,90 @@ class Lossy(Door):
 
 
 class Network:
-    """Which processes cannot hear one another."""
+    """Which processes cannot hear one another. `cut_off` are those that nobody hears, and that hear nobody; `silent` has pairs:
+    what the first sends does not reach the second. One thread carries what all of them say."""
 
     def __init__(self):
-        self.members, self.cut_off = [], set()
+        self.members, self.cut_off, self.silent = [], set(), set()
+        self.asked = []
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
 
-    def owner(self, port):
+    def run(self, started):
+        return asyncio.run_coroutine_threadsafe(started, self.loop).result()
+
+    async def rejoined(self, one, other):
+        while self.holds(one, other) or self.holds(other, one):
+            await asyncio.sleep(HOLD_SECONDS)
+
+    async def owner(self, port):
         """The member whose socket has this local port; `None` for a client of the test."""
-        try:
-            with open("/proc/net/tcp") as table:
-                rows = [line.split() for line in table.readlines()[1:]]
-            inode = next(r[9] for r in rows if int(r[1].split(":")[1], 16) == port and r[3] == "01")
-        except (OSError, StopIteration):
-            return None
+        answer = self.loop.create_future()
+        self.asked.append((port, answer))
+        if len(self.asked) == 1:
+            # Those who ask meanwhile are answered by the same look.
+            await asyncio.sleep(HOLD_SECONDS / 4)
+            asked, self.asked = self.asked, []
+            owners = await self.loop.run_in_executor(None, self.owners, {port for port, _ in asked})
+            for port, other in asked:
+                other.set_result(owners.get(port))
+        return await answer
+
+    def owners(self, ports):
+        """Local port -> the member whose socket has it."""
+        with open("/proc/net/tcp") as table:
+            rows = [line.split() for line in table.readlines()[1:]]
+        local = {f"socket:[{r[9]}]": int(r[1].split(":")[1], 16) for r in rows if r[3] == "01"}
+        sockets, found = {name: port for name, port in local.items() if port in ports}, {}
         for member in self.members:
             folder = f"/proc/{member.process.child.pid}/fd"
             try:
-                if any(os.readlink(f"{folder}/{fd}") == f"socket:[{inode}]" for fd in os.listdir(folder)):
-                    return member
+                for fd in os.listdir(folder):
+                    with contextlib.suppress(OSError):
+                        if port := sockets.get(os.readlink(f"{folder}/{fd}")):
+                            found[port] = member
             except OSError:
                 continue
-        return None
+        return found
 
-    def is_cut(self, sender, receiver):
-        return sender is not None and sender is not receiver and bool({sender, receiver} & self.cut_off)
+    def holds(self, sender, receiver):
+        """Whether what one sends to the other is held. Clients of the test reach everybody."""
+        if sender is None or receiver is None or sender is receiver:
+            return False
+        return bool({sender, receiver} & self.cut_off) or (sender, receiver) in self.silent
+
+    def around(self, member, how, other=None):
+        """Pairs that are `silent` while a member is "mute" (nobody hears it), "deaf" (it hears nobody), or "apart" from one other."""
+        others = [m for m in self.members if m is not member]
+        match how:
+            case "mute":
+                return {(member, m) for m in others}
+            case "deaf":
+                return {(m, member) for m in others}
+            case "apart":
+                return {(member, other), (other, member)}
+
+    @contextlib.contextmanager
+    def silenced(self, pairs):
+        self.silent |= pairs
+        try:
+            yield
+        finally:
+            self.silent -= pairs
+
+    def flap(self, pairs, chance, seconds):
+        """Messages of these pairs are held and let through by turns, each for less than an election takes, or a little longer."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            with self.silenced(pairs):
+                time.sleep(0.05 + 1.8 * chance.random() ** 2)
+            time.sleep(0.05 + chance.random() * 0.5)
 
 
 class Member:
-    def __init__(self, workdir, processes, network, name, *options, environment=None):
+    def __init__(self, workdir, processes, network, name, *options, environment=None, program="mongod"):
         self.workdir, self.processes, self.options, self.name = workdir, processes, options, name
-        self.environment = environment
+        self.environment, self.program = environment, program
         self.port = free_port()
         network.members.append(self)
         self.start()
@@ -151,10 +220,12 @@ class Member:
         self.address = f"127.0.0.1:{self.link.port}"
 
     def start(self):
-        data = self.workdir / self.name
-        data.mkdir(exist_ok=True)
         log = self.workdir / f"{self.name}.log"
-        argv = [BIN / "mongod", "--dbpath", data, "--port", self.port, *self.options]
+        argv = [BIN / self.program, "--port", self.port, *self.options]
+        if self.program == "mongod":
+            data = self.workdir / self.name
+            data.mkdir(exist_ok=True)
+            argv += ["--dbpath", data]
         self.process = Process(argv, log, self.environment)
         self.processes.append(self.process)
 
@@ -171,7 +242,7 @@ class Member:
 class Set:
     """A set of processes with short election timeouts. `environments` are those of its first members."""
 
-    def __init__(self, workdir, processes, network, name="rs", n=3, *options, environments=()):
+    def __init__(self, workdir, processes, network, name="rs", n=3, *options, environments=(), election_ms=1500):
         self.name, self.network = name, network
         options = ("--replSet", name, "--setParameter", "enableTestCommands=1", *options)
         self.members = []
@@ -181,7 +252,7 @@ class Set:
         config = {
             "_id": name,
             "members": [{"_id": i, "host": m.address} for i, m in enumerate(self.members)],
-            "settings": {"electionTimeoutMillis": 1500, "heartbeatIntervalMillis": 300},
+            "settings": {"electionTimeoutMillis": election_ms, "heartbeatIntervalMillis": 300},
         }
         with self.members[0].direct() as client:
             wait(lambda: client.admin.command("ping"))
@@ -210,7 +281,8 @@ class Set:
     def trouble(self, chance):
         """One thing that goes wrong, and is over when this returns."""
         member = chance.choice(self.members + [self.primary() or self.members[0]])
-        what = chance.choice(["kill", "stop", "cut", "step down"])
+        other = chance.choice([m for m in self.members if m is not member])
+        what = chance.choice(["kill", "stop", "cut", "mute", "deaf", "apart", "flap", "step down"])
         if what == "kill":
             member.kill()
             time.sleep(chance.random())
@@ -223,6 +295,12 @@ class Set:
             self.network.cut_off.add(member)
             time.sleep(0.5 + 3 * chance.random())
             self.network.cut_off.discard(member)
+        elif what in ("mute", "deaf", "apart"):
+            with self.network.silenced(self.network.around(member, what, other)):
+                time.sleep(0.5 + 3 * chance.random())
+        elif what == "flap":
+            how = chance.choice(["mute", "deaf", "apart"])
+            self.network.flap(self.network.around(member, how, other), chance, 1 + 4 * chance.random())
         else:
             try:
                 with member.direct(serverSelectionTimeoutMS=500, socketTimeoutMS=3000) as client:

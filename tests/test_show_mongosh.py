@@ -1,10 +1,12 @@
-"""mongosh against a sharded cluster: what it prints is compared with what is true."""
+"""mongosh against a sharded cluster and a set of three: what it prints is compared with what is true."""
 
 import json
 import re
 
+import pytest
 from bson.max_key import MaxKey
 from conftest import until
+from test_processes import mongod
 
 
 def test_documents_given_away_are_counted_as_orphans_until_they_are_removed(up):
@@ -90,3 +92,92 @@ def test_diagnostics_run_without_error(up, mongosh):
     assert (members, state, ok) == ("1", "PRIMARY", "1")
     direct = mongosh(shard["uri"] + ("&" if "?" in shard["uri"] else "?") + "directConnection=true", "const s = db.serverStatus(); print(s.process, s.repl.isWritablePrimary, s.connections.current > 0)")
     assert direct.split()[:3] == ["mongod", "true", "true"]
+
+
+@pytest.fixture
+def four(workdir, processes):
+    """Addresses of four nodes that could be a set and are none yet."""
+    ports = []
+    for i in range(4):
+        _, port = mongod(workdir, processes, "--replSet", "rs", name=f"rs{i}")
+        ports.append(port)
+    return [f"127.0.0.1:{port}" for port in ports]
+
+
+@pytest.mark.timeout(400)
+def test_helpers_of_sets_make_change_and_show_a_set_of_three(four, mongosh):
+    def say(host, script):
+        """What the last expression of a script is, on one member."""
+        *before, last = script.strip().rsplit("\n", 1)
+        text = mongosh(f"mongodb://{host}/?directConnection=true", f"{''.join(before)}\nprint('JSON ' + EJSON.stringify({last}))")
+        return json.loads(next(l for l in text.splitlines() if l.startswith("JSON "))[5:])
+
+    def states(host):
+        return {m["name"]: m["stateStr"] for m in say(host, "rs.status()")["members"]}
+
+    def led(hosts):
+        """The primary, once the others of these follow it."""
+        def look():
+            found = states(hosts[0])
+            leading = [h for h in hosts if found.get(h) == "PRIMARY"]
+            return leading[0] if sorted(found.get(h) for h in hosts) == ["PRIMARY"] + ["SECONDARY"] * (len(hosts) - 1) else None
+        return until(look, 60)
+
+    three, late = four[:3], four[3]
+    members = json.dumps([{"_id": i, "host": h} for i, h in enumerate(three)])
+    made = say(four[0], f"rs.initiate({{_id: 'rs', members: {members}, settings: {{electionTimeoutMillis: 2000}}}})")
+    assert made["ok"] == 1
+    primary = led(three)
+    hello = say(primary, "rs.hello()")
+    assert (hello["setName"], hello["hosts"], hello["primary"], hello["isWritablePrimary"]) == ("rs", three, primary, True)
+    assert say(primary, "rs.isMaster()")["ismaster"] is True
+    secondary = next(h for h in three if h != primary)
+
+    # A member is added, and has the data; then it is taken out again.
+    say(primary, "db.getSiblingDB('d').c.insertMany([{_id: 1}, {_id: 2}], {writeConcern: {w: 3}}).acknowledged")
+    assert say(primary, f"rs.add('{late}')")["ok"] == 1
+    until(lambda: states(primary).get(late) == "SECONDARY", 60, lambda: states(primary))
+    assert say(late, "db.getMongo().setReadPref('secondary')\ndb.getSiblingDB('d').c.find().toArray()") == [{"_id": 1}, {"_id": 2}]
+    assert [m["host"] for m in say(primary, "rs.conf()")["members"]] == four
+    # The vote of the new member comes with a configuration of its own.
+    until(lambda: all(m["votes"] == 1 for m in say(primary, "rs.conf()")["members"])
+          and "newlyAdded" not in str(say(primary, "db.getSiblingDB('local').system.replset.findOne()")), 60)
+    assert say(primary, f"rs.remove('{late}')")["ok"] == 1
+    assert [m["host"] for m in say(primary, "rs.conf()")["members"]] == three
+    assert late not in states(primary)
+
+    # The configuration is changed, and what cannot be is refused.
+    before = say(primary, "rs.conf()")["version"]
+    changed = say(primary, f"const c = rs.conf(); c.members.find((m) => m.host === '{secondary}').tags = {{use: 'reports'}};\nrs.reconfig(c)")
+    assert changed["ok"] == 1
+    conf = say(primary, "rs.conf()")
+    assert conf["version"] > before
+    assert [m["tags"] for m in conf["members"] if m["host"] == secondary] == [{"use": "reports"}]
+    refused = mongosh(f"mongodb://{secondary}/?directConnection=true", "try { rs.reconfig(rs.conf()) } catch (e) { print(e.codeName) }")
+    assert "NotWritablePrimary" in refused, refused
+
+    # Infos that are printed.
+    say(primary, "db.getSiblingDB('d').c.insertOne({_id: 3}, {writeConcern: {w: 3}}).acknowledged")
+    info = mongosh(f"mongodb://{primary}/?directConnection=true", "rs.printReplicationInfo()")
+    assert re.search(r"configured oplog size\s+'[\d.]+ MB'", info) and re.search(r"log length start to end\s+'\d", info), info
+    behind = mongosh(f"mongodb://{primary}/?directConnection=true", "rs.printSecondaryReplicationInfo()")
+    assert set(re.findall(r"source: (\S+)", behind)) == set(three) - {primary}, behind
+    assert len(re.findall(r"replLag: '-?\d+ secs \(-?[\d.]+ hrs\) behind the primary '", behind)) == 2, behind
+
+    # A secondary follows another when it is told to, and reads from it are allowed.
+    other = next(h for h in three if h not in (primary, secondary))
+    assert say(secondary, f"rs.syncFrom('{other}')")["syncFromRequested"] == other
+
+    def source():
+        say(primary, "db.getSiblingDB('d').more.insertOne({}).acknowledged")
+        return say(secondary, "rs.status()")["syncSourceHost"]
+
+    until(lambda: source() == other, 60)
+    assert say(secondary, "rs.secondaryOk();\ndb.getSiblingDB('d').c.countDocuments()") == 3
+
+    # The primary steps down, and the frozen member is not the next one.
+    assert say(secondary, "rs.freeze(60)")["ok"] == 1
+    assert "not" in mongosh(f"mongodb://{primary}/?directConnection=true", "try { rs.freeze(60) } catch (e) { print(e.message) }")
+    assert say(primary, "rs.stepDown(60, 10)")["ok"] == 1
+    assert led(three) == other
+    assert say(secondary, "rs.freeze(0)")["ok"] == 1

@@ -55,7 +55,7 @@ def command(kind, n):
 
 
 def sharded(cluster):
-    """Three shards, of which each has a third of the keys."""
+    """Three shards, of which each has a third of the keys; of two, one has the last third beside its own."""
     client = cluster.client()
     shards = sorted(s["_id"] for s in client.admin.command("listShards")["shards"])
     client.admin.command("shardCollection", "once.c", key={"k": 1})

@@ -5,6 +5,7 @@ which were committed. Items take a token with every update, that finds them with
 token may stand once, and one that was acknowledged stands. `TESSERA_KILL_SECONDS` says for how long.
 """
 
+import itertools
 import os
 import random
 import signal
@@ -180,7 +181,7 @@ def prepare(cluster):
     sharded_items, _ = sharded(cluster)
     sharded_items.c.insert_many([{"item": i, "k": i, "tokens": []} for i in range(ITEMS)])
     client.admin.command("shardCollection", "bank.accounts", key={"_id": 1})
-    for at, to in ((0, "s0"), (4, "s1"), (8, "s2")):
+    for at, to in zip((0, 4, 8), itertools.cycle(sorted(cluster.shards))):
         if at:
             client.admin.command("split", "bank.accounts", middle={"_id": at})
         client.admin.command("moveChunk", "bank.accounts", find={"_id": at}, to=to)

@@ -37,6 +37,18 @@ for (const level of ["local", "majority"]) {
 const future = Timestamp(written.operationTime.getTime() + 3600, 1);
 assert.commandFailedWithCode(find({level: "majority", afterClusterTime: future}), 72);
 
+// From an entry on, as members name it.
+const optime = {ts: written.operationTime, t: NumberLong(1)};
+for (const level of ["local", "majority"]) {
+    assert.eq(3, assert.commandWorked(find({level: level, afterOpTime: optime})).cursor.firstBatch.length);
+}
+assert.commandFailedWithCode(find({afterOpTime: {ts: future, t: NumberLong(1)}}, {maxTimeMS: 300}), 50);
+assert.commandFailedWithCode(find({afterOpTime: optime, afterClusterTime: written.operationTime}), 72);
+assert.commandFailedWithCode(find({level: "linearizable", afterOpTime: optime}), 9);
+assert.commandFailedWithCode(find({level: "snapshot", afterOpTime: optime}), 72);
+assert.commandFailedWithCode(find({afterOpTime: written.operationTime}), 14);
+assert.commandFailedWithCode(find({afterOpTime: {t: NumberLong(1)}}), 4);
+
 // What does not go together.
 assert.commandFailedWithCode(find({level: "nonsense"}), [2, 9]);
 assert.commandFailedWithCode(find({level: 5}), [9, 14]);

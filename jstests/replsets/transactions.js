@@ -48,6 +48,10 @@ assert.commandWorked(a.end("commitTransaction"));
 assert.commandFailedWithCode(a.end("abortTransaction"), ErrorCodes.TransactionCommitted);
 assert.commandFailedWithCode(a.run({find: name}), ErrorCodes.TransactionCommitted);
 
+// A transaction's first statement names a cluster time or nothing: an entry of one member's log says nothing to others.
+const optime = {ts: Timestamp(1, 1), t: NumberLong(1)};
+assert.commandFailedWithCode(a.begin().run({find: name, readConcern: {level: "local", afterOpTime: optime}}), 72);
+
 // The log holds one entry.
 assert.commandWorked(a.begin().run(set(1, 5)));
 assert.commandWorked(a.run({delete: "other", deletes: [{q: {_id: 3}, limit: 1}]}));

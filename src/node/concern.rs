@@ -178,6 +178,12 @@ impl Node {
         {
             self.wait_applied(op, after).await?;
         }
+        if let Some(after) = rc.after_op_time {
+            if !self.is_replica_set() {
+                bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern");
+            }
+            Box::pin(self.wait_applied(op, after)).await?;
+        }
         match level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),
             ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {

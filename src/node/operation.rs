@@ -283,6 +283,8 @@ pub struct ReadConcern {
     pub level: ReadLevel,
     pub after_cluster_time: Option<Timestamp>,
     pub at_cluster_time: Option<Timestamp>,
+    /// The timestamp of `afterOpTime`: an entry that the member must have.
+    pub after_op_time: Option<Timestamp>,
     pub given: bool,
     /// The client named the level, and does not just wait for a time.
     pub level_given: bool,
@@ -293,6 +295,7 @@ impl ReadConcern {
         level: ReadLevel::Local,
         after_cluster_time: None,
         at_cluster_time: None,
+        after_op_time: None,
         given: false,
         level_given: false,
     };
@@ -322,10 +325,15 @@ impl ReadConcern {
                 (name @ ("afterClusterTime" | "atClusterTime"), v) => {
                     return Err(wrong_type(&format!("readConcern.{name}"), v, "timestamp"));
                 }
+                ("afterOpTime", ValueRef::Document(optime)) => rc.after_op_time = Some(time_of(optime)?),
+                ("afterOpTime", v) => return Err(wrong_type("readConcern.afterOpTime", v, "object")),
                 ("provenance", v) => check_provenance("readConcern", v)?,
-                ("afterOpTime" | "$gleStats", _) => {}
+                ("$gleStats", _) => {}
                 (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'readConcern.{name}' is an unknown field."),
             }
+        }
+        if rc.after_op_time.is_some() {
+            rc.check_after_op_time()?;
         }
         if rc.after_cluster_time.is_some()
             && matches!(rc.level, ReadLevel::Available | ReadLevel::Linearizable)
@@ -345,6 +353,30 @@ impl ReadConcern {
             bail!(INVALID_OPTIONS, "atClusterTime field can be set only if level is equal to snapshot");
         }
         Ok(rc)
+    }
+
+    fn check_after_op_time(&self) -> Result<()> {
+        if self.after_cluster_time.is_some() {
+            bail!(INVALID_OPTIONS, "Can not specify both afterClusterTime and afterOpTime");
+        }
+        match self.level {
+            ReadLevel::Linearizable => {
+                bail!(FAILED_TO_PARSE, "afterOpTime not compatible with linearizable read concern")
+            }
+            ReadLevel::Snapshot => {
+                bail!(INVALID_OPTIONS, "afterOpTime field cannot be set if level is equal to snapshot")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The timestamp of an optime `{ts, t}`.
+fn time_of(optime: Doc<'_>) -> Result<Timestamp> {
+    match optime.get("ts") {
+        Some(ValueRef::Timestamp(ts)) => Ok(ts),
+        Some(v) => Err(wrong_type("readConcern.afterOpTime.ts", v, "timestamp")),
+        None => bail!(NO_SUCH_KEY, "Missing expected field \"ts\""),
     }
 }
 

@@ -82,6 +82,12 @@ fn check_read_concern(op: &Operation, starts: bool) -> Result<()> {
     if concern.given && !starts {
         bail!(INVALID_OPTIONS, "Only the first command in a transaction may specify a readConcern");
     }
+    if concern.after_op_time.is_some() {
+        bail!(
+            INVALID_OPTIONS,
+            "afterOpTime is not allowed in the readConcern of a multi-document transaction"
+        );
+    }
     if matches!(concern.level, ReadLevel::Available | ReadLevel::Linearizable) {
         bail!(
             INVALID_OPTIONS,

@@ -279,6 +279,17 @@ impl SessionTable {
             if state.txn_number == txn_number { state.phase } else { Phase::None }
         })
     }
+    /// # Errors
+    /// TransactionTooOld (225) when the session has gone on to a newer number.
+    pub fn refuse_older(&self, id: &SessionId, txn_number: i64) -> Result<()> {
+        let slot = self.slots.lock().get(id).cloned();
+        let Some(slot) = slot else { return Ok(()) };
+        let state = slot.state.lock();
+        match txn_number < state.txn_number {
+            true => state.refuse_older(txn_number, || document::encoding::hex(&id.id)),
+            false => Ok(()),
+        }
+    }
     /// What every session has executed under its newest number: `(session, number, statement, entry)`.
     pub fn executed(&self) -> Vec<(SessionId, i64, i32, EntryTime)> {
         let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
@@ -336,10 +347,10 @@ impl SessionTable {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Forgets a session: its client ended it and nothing was written under it.
+    /// Forgets a session: its client ended it and nothing was written under it. One that an operation has in hand stays.
     pub fn end(&self, id: &SessionId) {
         let mut slots = self.slots.lock();
-        if slots.get(id).is_some_and(|s| s.state.lock().txn_number < 0) {
+        if slots.get(id).is_some_and(|s| Arc::strong_count(s) == 1 && s.state.lock().txn_number < 0) {
             slots.remove(id);
         }
     }
@@ -464,4 +475,23 @@ fn transaction_document(id: &SessionId, s: &Session) -> Option<Document> {
         shown.push("state", phase);
     }
     Some(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::NO_USER;
+
+    /// Else the operation would begin its transaction where nobody finds it, and a repetition would run beside it.
+    #[test]
+    fn a_session_that_an_operation_has_in_hand_is_not_ended_beside_it() {
+        let table = SessionTable::default();
+        let id = SessionId::of_client([7; 16], NO_USER);
+        let held = table.touch(id, 1);
+        table.end(&id);
+        assert!(Arc::ptr_eq(&held, &table.touch(id, 2)));
+        drop(held);
+        table.end(&id);
+        assert!(table.is_empty());
+    }
 }

@@ -83,7 +83,7 @@ impl Session {
 
     /// # Errors
     /// TransactionTooOld (225).
-    pub(crate) fn refuse_older(&self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
+    pub fn refuse_older(&self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
         bail!(
             TRANSACTION_TOO_OLD,
             "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",

@@ -96,7 +96,8 @@ impl ShardRole {
     /// became of it.
     ///
     /// # Errors
-    /// NoSuchTransaction (251) when it was aborted; InvalidOptions-like 51162 for a shard named twice.
+    /// NoSuchTransaction (251) when it was aborted; TransactionTooOld (225) when the session has gone on; 51162 for a shard named
+    /// twice.
     pub async fn coordinate_commit(
         self: &Arc<ShardRole>,
         op: &Arc<Operation>,
@@ -112,7 +113,11 @@ impl ShardRole {
                 bail!(51162, "participant list contained duplicate shardId {shard}");
             }
         }
-        let news = match self.coordinators.news(&key) {
+        let running = self.coordinators.news(&key);
+        if running.is_none() {
+            self.node.sessions.refuse_older(&key.0, key.1)?;
+        }
+        let news = match running {
             Some(news) => news,
             None if participants.is_empty() => return self.outcome_here(op, key, limits).await,
             None => match self.node.sessions.phase(&key.0, key.1) {

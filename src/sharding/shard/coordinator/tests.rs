@@ -160,3 +160,30 @@ async fn only_what_says_that_it_has_ended_there_counts_as_the_end_of_a_commit() 
         "it may yet be rolled back"
     );
 }
+
+/// That there is no such transaction would have its client run it again, though it may have been committed.
+#[tokio::test]
+async fn the_end_of_a_transaction_that_its_session_has_left_behind_is_too_old() {
+    let remote = Remote::new(Arc::new(Shards::default()), Some("config:1"));
+    let parameters = Arc::new(Parameters::new());
+    let role = ShardRole::new(open_node("a:1"), remote.clone(), CatalogCache::new(remote), parameters);
+    let id = SessionId::of_client([3; 16], NO_USER);
+    let at = protocol::session::EntryTime { ts: 1, term: 1 };
+    role.node.sessions.apply_transaction(id, 6, Phase::Committed, &[], at, 0);
+    let limits = Limits {
+        lifetime: std::time::Duration::from_secs(1),
+        lock_timeout: None,
+        section_timeout: std::time::Duration::MAX,
+        may_restart: true,
+    };
+    for participants in [vec![], vec!["a".to_string(), "b".to_string()]] {
+        for (number, code) in [(5, Some(codes::TRANSACTION_TOO_OLD)), (6, None)] {
+            let command = doc! { "coordinateCommitTransaction": 1, "lsid": id.to_document(), "txnNumber": number as i64,
+            "autocommit": false };
+            let client = Arc::new(node::operation::ClientInfo::default());
+            let op = Arc::new(Operation::parse(1, client, command.to_doc_buf().doc()).unwrap());
+            let done = role.coordinate_commit(&op, participants.clone(), limits).await;
+            assert_eq!(done.err().map(|e| e.code), code);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 /**
- * A read on a secondary that names a time waits until the secondary has everything up to it: a client reads its own writes.
+ * A read on a secondary that names a time waits until the secondary has everything up to it: a client reads its own writes, and a
+ * snapshot of that time is whole.
  * It fails if it reads before, if it waits for more than that time, or if nothing ends the waiting.
  *
  * @tags: [requires_own_servers]
@@ -18,7 +19,10 @@ const read = (afterClusterTime, more = {}) => secondary.getDB("test").runCommand
 const ids = (found) => assert.commandWorked(found).cursor.firstBatch.map((d) => d._id);
 
 assert.eq([1], ids(read(before)));
-assert.commandFailedWithCode(read(after, {maxTimeMS: 300}), ErrorCodes.MaxTimeMSExpired);
+const moment = {level: "snapshot", atClusterTime: after};
+for (const readConcern of [{afterClusterTime: after}, moment]) {
+    assert.commandFailedWithCode(read(after, {readConcern, maxTimeMS: 300}), ErrorCodes.MaxTimeMSExpired);
+}
 const join = startParallelShell(funWithArgs((after, clusterTime) => {
     const found = assert.commandWorked(db.runCommand({
         find: "c", sort: {_id: 1}, readConcern: {afterClusterTime: after}, $readPreference: {mode: "secondary"}, $clusterTime: clusterTime,
@@ -33,4 +37,5 @@ assert.soon(waits);
 letGo(secondary);
 join();
 assert.eq([1, 2], ids(read(after)));
+assert.eq([1, 2], ids(read(after, {readConcern: moment})));
 rst.stopSet();

@@ -5,7 +5,7 @@
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
 use crate::replication::waiting;
 use crate::{Node, log_failed};
-use document::{Document, Result, bail, codes, doc};
+use document::{Document, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
 
 /// Ends of a wait after which the write is there, and nobody knows whether it stays: this member stepped down, or a new
@@ -135,6 +135,24 @@ impl Node {
             self.append_noop(doc! { "msg": "linearizable read" })?;
         }
         op.interruptible(self.wait_all_committed()).await?
+    }
+
+    /// As [`Node::await_read_concern`], for a read of the database outside transactions that is not given a moment of its own.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) async fn await_readable(&self, op: &Operation, db: &str) -> Result<()> {
+        self.await_read_concern(op).await?;
+        let until = match op.read_concern.after_cluster_time {
+            // What its reader has seen elsewhere may be of a transaction that is prepared here.
+            Some(after) => after,
+            None if op.read_concern.level == ReadLevel::Linearizable => Timestamp::MAX,
+            None => return Ok(()),
+        };
+        if op.transaction().is_some() || document::is_internal_database(db) {
+            return Ok(());
+        }
+        Box::pin(self.wait_prepared(op, Some(db), until)).await
     }
 
     /// Waits until a read of the operation's read concern may start.

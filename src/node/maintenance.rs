@@ -82,7 +82,9 @@ impl Node {
         }
         let checkpointed = report.map_or_else(|| self.log.appended(), |report| report.position);
         let keep_from = self.log.retention_position().min(checkpointed);
-        let keep_from = self.log_holds.oldest().map_or(keep_from, |held| held.min(keep_from));
+        // The commit of what is prepared leads its readers back to these entries.
+        let held = self.log_holds.oldest().into_iter().chain(self.oldest_prepared());
+        let keep_from = held.fold(keep_from, Position::min);
         self.log.truncate_before(keep_from)?;
         Ok(())
     }

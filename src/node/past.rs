@@ -122,9 +122,7 @@ impl Node {
         if let Some(at) = at {
             self.log.advance_clock(at.as_u64());
         }
-        for other in self.transactions.open().into_iter().filter(|t| t.is_preparing()) {
-            op.interruptible(other.wait_ended()).await?;
-        }
+        self.wait_prepared(op, None, at.unwrap_or(Timestamp::MAX)).await?;
         let Some(at) = at else {
             let snapshot = Arc::new(self.snapshot());
             return Ok(Moment::of(snapshot));

@@ -51,12 +51,13 @@ pub use driver::read_optime;
 pub use heartbeat::HeartbeatRequest;
 pub use protocol::replication::config::{Member as MemberConfig, SetConfig};
 pub use protocol::replication::member::{MemberState, Reason};
+pub(crate) use reconfig::begins_set;
 pub use services::{PrimaryService, PrimaryServices};
 pub(crate) use state::State;
 
 use crate::operation::{ReadLevel, WriteConcern};
 use crate::{Node, Operation};
-use document::{DocBuf, Document, Result, bail, doc, err};
+use document::{DocBuf, Document, Result, Timestamp, bail, doc, err};
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::replication::member::Member;
@@ -298,6 +299,21 @@ impl Replication {
     /// Transactions of which the log has brought a part.
     pub(crate) fn transactions_between(&self) -> Vec<storage::checkpoint::OpenTransaction> {
         self.between.open()
+    }
+    /// Those of them that are prepared at `until` or before, and have written to the database if one is given.
+    pub(crate) fn prepared_between(&self, db: Option<&str>, until: Timestamp) -> Vec<apply::Key> {
+        self.between.prepared(db, until)
+    }
+    /// Where the first entry of any of them begins.
+    pub(crate) fn first_between(&self) -> Option<storage::log::Position> {
+        self.between.first_position()
+    }
+    pub(crate) fn is_any_between(&self, keys: &[apply::Key]) -> bool {
+        self.between.has_any(keys)
+    }
+    /// The table of transactions has them from now on.
+    pub(crate) fn forget_between(&self) {
+        self.between.replace(Vec::new());
     }
     pub(crate) fn add_between(&self, transactions: Vec<storage::checkpoint::OpenTransaction>) {
         self.between.add(transactions);

@@ -6,6 +6,7 @@ use super::{Delivery, Scope, images};
 use crate::exec::Output;
 use crate::operation::ReadLevel;
 use crate::read::host::LocalHost;
+use crate::replication::begins_set;
 use crate::replication::commit::order;
 use crate::{Node, Operation, log_failed};
 use document::{Document, Error, Result, Timestamp, bail, codes};
@@ -240,12 +241,20 @@ fn beginning(node: &Node, spec: &Spec) -> (u64, Token) {
     }
 }
 
-/// A log that was never cut has all there ever was.
+/// The log must have what happened at `start`. One that begins with the set itself has all there ever was; others were cut, or
+/// begin where a copy of another member was made.
 fn check_history(node: &Node, start: u64) -> Result<()> {
-    match node.log.first_position() > 0 && node.log.first_ts().is_some_and(|first| first > start) {
-        true => Err(lost()),
-        false => Ok(()),
+    if start > node.log.last_optime().ts {
+        return Ok(());
     }
+    let mut reader = node.log.reader(ReadFrom::Start).map_err(log_failed)?;
+    while let Some(frame) = reader.next().map_err(read_failed)? {
+        if frame.class == Class::Oplog {
+            let reaches = frame.optime.ts <= start || begins_set(&Entry::of_frame(&frame)?);
+            return if reaches { Ok(()) } else { Err(lost()) };
+        }
+    }
+    Ok(())
 }
 
 fn lost() -> Error {

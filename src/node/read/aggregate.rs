@@ -553,8 +553,12 @@ pub async fn aggregate(
         reply.write_fields(w);
         return Ok(());
     }
+    let is_stream = first.is_some_and(|(name, _)| name == "$changeStream");
     op.check_interrupt()?;
-    node.await_read_concern(op).await?;
+    match is_stream {
+        true => node.await_read_concern(op).await?,
+        false => node.await_readable(op, request.db).await?,
+    };
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     let mut rows = start(node, op, asked, Some(&mut batch)).await?;

@@ -107,7 +107,7 @@ pub async fn file_md5(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let mut command = FileMd5::parse(&request)?;
-    node.await_read_concern(op).await?;
+    node.await_readable(op, request.db).await?;
     let ns = format!("{}.{}", request.db, command.collection);
     while let Some(pipeline) = command.next_pipeline() {
         let asked = Asked { pipeline, ..Asked::on(node, &ns, request.body)? };

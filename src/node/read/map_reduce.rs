@@ -257,7 +257,7 @@ pub async fn map_reduce(
 ) -> Result<()> {
     let command = MapReduce::parse(&request)?;
     node.check_write_concern(op)?;
-    node.await_read_concern(op).await?;
+    node.await_readable(op, request.db).await?;
     let command = command.with_stored(node.stored_functions(request.db));
     let mut asked = Asked::on(node, &command.ns, request.body)?;
     asked.map_reduce = true;

@@ -15,14 +15,14 @@
 use crate::namespace::SlotState;
 use crate::open::{apply_session_fields, partial_predicate};
 use crate::{Node, view::View};
-use document::{Doc, DocBuf, DocWriter, Result, bail, err};
+use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op, RETRY_IMAGES};
-use storage::log::{Class, OpTime};
+use storage::log::{Class, OpTime, Position};
 use storage::recovery::{Applier, apply_to_collection};
 use storage::{Collection, CollectionView, split_namespace};
 
@@ -90,6 +90,9 @@ fn image_in(collection: &Collection, entry: &Entry<'_>, missing: &str, kind: &st
     CollectionView::find_id(collection, id).map(|(_, d)| d.to_owned())
 }
 
+/// Session and number of a transaction.
+pub(crate) type Key = (DocBuf, i64);
+
 /// What lies between entries: transactions whose operations came and whose outcome did not.
 pub(super) struct Between(Mutex<Applier<'static>>);
 
@@ -111,11 +114,25 @@ impl Between {
         self.0.lock().restore_transactions(transactions);
     }
     pub(super) fn open(&self) -> Vec<OpenTransaction> {
-        self.0.lock().open_transactions()
+        self.0.lock().transactions().cloned().collect()
     }
-    /// Hands over what is under way to a member that begins to lead.
-    pub(super) fn take(&self) -> Vec<OpenTransaction> {
-        self.0.lock().take_transactions()
+    pub(super) fn first_position(&self) -> Option<Position> {
+        self.0.lock().transactions().map(|t| t.first_position).min()
+    }
+    pub(super) fn prepared(&self, db: Option<&str>, until: Timestamp) -> Vec<Key> {
+        let writes_to = |t: &OpenTransaction, db: &str| {
+            let mut written = t.operations.iter().filter_map(|o| o.get("ns")?.as_str());
+            written.any(|ns| split_namespace(ns).0 == db)
+        };
+        let applier = self.0.lock();
+        let prepared = applier.transactions().filter(|t| {
+            t.prepared.is_some_and(|at| at.ts <= until.as_u64()) && db.is_none_or(|db| writes_to(t, db))
+        });
+        prepared.map(|t| (t.lsid.clone(), t.txn_number)).collect()
+    }
+    pub(super) fn has_any(&self, keys: &[Key]) -> bool {
+        let is = |t: &OpenTransaction, key: &Key| (&t.lsid, t.txn_number) == (&key.0, key.1);
+        self.0.lock().transactions().any(|t| keys.iter().any(|key| is(t, key)))
     }
 }
 

@@ -5,11 +5,13 @@
 //!          next: the records of one collection after a given one, with their record ids
 //! copier   state file says "copying" (durable)
 //!          records into new collections beside the old ones, indexes filled at the end of each
-//!          exclusive gate: collections exchanged, log cut to nothing, T appended
+//!          exclusive gate: collections exchanged, log cut to nothing, T appended (and what leads up to it)
 //!          checkpoint of the new state; state file says "not copying"
 //! ```
 //! The copy is exact at T, so the log goes on behind T without any leniency about what is there already, and record ids are
-//! the source's. After a crash in between the state file says that nothing here is of use, and the start begins with an
+//! the source's. Where a transaction is prepared at T, the log comes along from its first entry on: its commit leads readers of
+//! the log back there. (If that is more than [`HISTORY_BYTES_MAX`], it does not: change streams on the copy then end at the commit,
+//! as their history is lost.) After a crash in between the state file says that nothing here is of use, and the start begins with an
 //! empty directory; vote and configuration are in that file.
 //!
 //! A member that had data refuses, until the copy is done, to vote for candidates that are behind what it had: it may be
@@ -21,7 +23,7 @@ use super::{MemberState, known};
 use crate::Node;
 use crate::open::partial_predicate;
 use document::error::NETWORK;
-use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, DocBuf, Document, Result, Timestamp, Value, ValueRef, bail, doc, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::compose_whole;
-use storage::log::{Class, Frame, FrameRef};
+use storage::log::{Class, Frame, FrameRef, Position, ReadFrom};
 use storage::{Collection, CollectionMeta, CollectionSnapshot, CollectionView};
 
 /// A copy that nobody has read from for this long is let go.
@@ -37,6 +39,8 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const BATCH_BYTES: usize = 4 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 const DENY_MS: u64 = 500;
+/// The most log that comes along, in bytes.
+const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// How long a source that cannot be reached is asked for more of its copy, before another is copied from.
 const RETRY_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -84,6 +88,8 @@ impl Node {
             (collections, self.sessions.image(), transactions, entry)
         };
         let entry = entry.ok_or_else(|| err!(NOT_PRIMARY_OR_SECONDARY, "this member has no oplog"))?;
+        let first = transactions.iter().map(|t| t.first_position).min();
+        let log_from = first.map_or(Ok(entry.optime.ts), |first| self.time_of_entry_at(first))?;
         let shown = |c: &CollectionSnapshot| {
             let meta = c.meta();
             let indexes: Vec<Document> =
@@ -105,8 +111,19 @@ impl Node {
         open.insert(id, Open { collections, used: Instant::now() });
         Ok(
             doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions,
-            "transactions": transactions },
+            "transactions": transactions, "logFrom": Timestamp::from_u64(log_from) },
         )
+    }
+
+    /// The time of the first entry of the oplog at or behind a position.
+    fn time_of_entry_at(&self, position: Position) -> Result<u64> {
+        let mut reader = self.log.reader(ReadFrom::Position(position)).map_err(crate::log_failed)?;
+        while let Some(frame) = reader.next().map_err(crate::log_failed)? {
+            if frame.class == Class::Oplog {
+                return Ok(frame.optime.ts);
+            }
+        }
+        Err(err!(NOT_PRIMARY_OR_SECONDARY, "this member's oplog ends before what is prepared"))
     }
 
     /// `_replSetCopyNext`: records of the collection at `index` after record `after`; `None` ends the copy.
@@ -216,13 +233,28 @@ impl Node {
         let transactions =
             listed.map(|d| OpenTransaction::read(d).ok_or_else(bad)).collect::<Result<Vec<_>>>()?;
         let copied = collections.len() as i64;
-        self.take_over(collections, &sessions, transactions, &entry).await?;
+        let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
+        let history = self.history_of_copy(host, log_from, entry).await?;
+        self.take_over(collections, &sessions, transactions, &history).await?;
         let millis = begun.elapsed().as_millis() as i64;
         self.replication.note(
             "Initial sync done",
             doc! { "source": host, "collections": copied, "durationMillis": millis },
         );
         Ok(())
+    }
+
+    /// The entries that the log begins with: `entry`, at which the copy is exact, and before it those from `from` on.
+    async fn history_of_copy(&self, host: &str, from: Timestamp, entry: Fetched) -> Result<Vec<Fetched>> {
+        if from.as_u64() >= entry.optime.ts {
+            return Ok(vec![entry]);
+        }
+        let history = self.entries_up_to(host, from, known(entry.optime), HISTORY_BYTES_MAX).await?;
+        let mut history = history.unwrap_or_else(|| vec![entry]);
+        // Times in a log rise, see above.
+        let own = self.log.last_optime().ts;
+        history.retain(|e| e.optime.ts > own);
+        Ok(history)
     }
 
     /// The next records of a copy. A source that cannot be reached for a while is asked again: it has kept the copy, and what is
@@ -291,12 +323,14 @@ impl Node {
         self: &Arc<Self>,
         collections: Vec<Collection>,
         sessions: &Document,
-        transactions: Vec<OpenTransaction>,
-        entry: &Fetched,
+        mut transactions: Vec<OpenTransaction>,
+        history: &[Fetched],
     ) -> Result<()> {
         let _applying = self.replication.applying.lock().await;
         self.yield_transactions();
-        self.exchange(collections, sessions, entry)?;
+        // Theirs are positions in the source's log.
+        let begin = self.exchange(collections, sessions, history)?;
+        transactions.iter_mut().for_each(|t| t.first_position = begin);
         self.after_exchange(transactions);
         let node = self.clone();
         let written = runtime::blocking(move || node.checkpoint_anew()).await;
@@ -320,7 +354,13 @@ impl Node {
         self.perform(actions).await
     }
 
-    fn exchange(&self, collections: Vec<Collection>, sessions: &Document, entry: &Fetched) -> Result<()> {
+    /// Returns where the log begins now.
+    fn exchange(
+        &self,
+        collections: Vec<Collection>,
+        sessions: &Document,
+        history: &[Fetched],
+    ) -> Result<Position> {
         let _gate = self.gate.write();
         for slot in self.namespaces.all().iter().filter(|s| !s.ns.starts_with("local.")) {
             let mut state = slot.write_unchecked();
@@ -333,9 +373,11 @@ impl Node {
         self.sessions.clear();
         self.sessions.restore(sessions);
         self.log.truncate_after(self.log.first_position()).map_err(crate::log_failed)?;
-        let bytes: &DocBuf = &entry.payload;
-        self.log.append_at(Class::Oplog, entry.optime, entry.wall, &[bytes.bytes()]);
-        Ok(())
+        let begin = self.log.appended();
+        for entry in history {
+            self.log.append_at(Class::Oplog, entry.optime, entry.wall, &[entry.payload.bytes()]);
+        }
+        Ok(begin)
     }
 
     /// What was derived from the state before: cursors, views, transactions under way.

@@ -96,7 +96,8 @@ impl Node {
                 return Ok(());
             }
             // Their locks come before the first write of this reign.
-            self.restore_prepared(replication.between.take())?;
+            self.restore_prepared(replication.between.open())?;
+            replication.forget_between();
             self.log.set_term(term);
             replication.leads.store(true, Ordering::SeqCst);
             let appended = self.append_noop(new_primary_message())?;

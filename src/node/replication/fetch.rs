@@ -192,6 +192,46 @@ impl Node {
         entries.into_iter().next().ok_or_else(|| err!(OPLOG_START_MISSING, "{host} has an empty oplog"))
     }
 
+    /// The entries from the time `from` to that of `last`, which comes last; `None` if they take more than `bytes_max`.
+    ///
+    /// # Errors
+    /// InvalidSyncSource (119) where the source does not have `last` any more; its own.
+    pub(super) async fn entries_up_to(
+        &self,
+        host: &str,
+        from: Timestamp,
+        last: OpTime,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<Fetched>>> {
+        let until = Timestamp::from_u64(last.ts);
+        let find = doc! {
+            "find": OPLOG, "filter": { "ts": { "$gte": from, "$lte": until } }, "$oplogQueryData": 1,
+            "$readPreference": { "mode": "secondaryPreferred" },
+        };
+        let mut reply = self.ask(host, "local", find, self.patience()).await?;
+        let (mut all, mut bytes) = (Vec::new(), 0);
+        loop {
+            let (id, entries) = read_batch(reply.doc())?;
+            bytes += entries.iter().map(|e| e.payload.bytes().len()).sum::<usize>();
+            all.extend(entries);
+            if bytes > bytes_max {
+                self.kill_cursor(host, id).await;
+                return Ok(None);
+            }
+            if id == 0 {
+                break;
+            }
+            let more = doc! {
+                "getMore": document::Value::Int64(id), "collection": OPLOG, "$oplogQueryData": 1,
+            };
+            reply = self.ask(host, "local", more, self.patience()).await?;
+        }
+        match all.last().is_some_and(|entry| known(entry.optime) == last) {
+            true => Ok(Some(all)),
+            false => bail!(INVALID_SYNC_SOURCE, "{host} has rolled back what is copied from it"),
+        }
+    }
+
     pub(super) async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
         self.set_source(index, host);
         let last = self.last_known();

@@ -12,9 +12,18 @@ use document::{Document, Result, bail, doc, err};
 use protocol::replication::member::Member;
 use std::sync::Arc;
 use std::time::Duration;
+use storage::entry::{Entry, Op};
 
 /// How long a member has to answer whether it can take part.
 const QUORUM_LIMIT: Duration = Duration::from_secs(10);
+/// What the first entry of a set's oplog says. DO NOT CHANGE: logs hold it.
+const INITIATING: &str = "initiating set";
+
+/// Whether this is the first entry that there ever was in its set.
+pub(crate) fn begins_set(entry: &Entry<'_>) -> bool {
+    entry.op == Op::Noop && entry.o.get_str("msg") == Some(INITIATING)
+}
+
 /// How often the initiating member tries to stand, and how long it waits in between.
 const FIRST_ATTEMPTS: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -147,7 +156,7 @@ impl Node {
         }
         self.check_quorum(&config, me, true).await?;
         config.set_term(self.replication.look(|m| m.term()));
-        let appended = self.append_noop(doc! { "msg": "initiating set" })?;
+        let appended = self.append_noop(doc! { "msg": INITIATING })?;
         self.log.wait_durable(appended.position).await.map_err(log_failed)?;
         self.store_and_install(config, me).await?;
         self.stand_first();

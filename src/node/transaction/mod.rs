@@ -154,6 +154,15 @@ impl Transaction {
         let state = self.state.lock();
         state.preparing || state.prepared.is_some()
     }
+    /// Whether its prepare timestamp is, or may turn out to be, `until` or earlier.
+    fn is_prepared_by(&self, until: Timestamp) -> bool {
+        let state = self.state.lock();
+        state.prepared.map_or(state.preparing, |p| p.at.ts <= until.as_u64())
+    }
+    /// Whether it has touched a collection of the database.
+    fn touches(&self, db: &str) -> bool {
+        self.state.lock().intents.keys().any(|ns| storage::split_namespace(ns).0 == db)
+    }
     /// When its lifetime is over, in milliseconds since 1970; what is prepared has no end.
     pub fn expires_ms(&self) -> i64 {
         self.expires_ms

@@ -11,16 +11,17 @@ use super::commit::target;
 use super::locks::Lock;
 use super::{Prepared, State, Transaction};
 use crate::Node;
-use crate::operation::{ReadConcern, SessionId};
-use document::{Result, err};
+use crate::operation::{Operation, ReadConcern, SessionId};
+use document::{Result, Timestamp, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
-use std::sync::Weak;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 use storage::Collection;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::Entry;
+use storage::log::Position;
 use tokio::sync::watch;
 
 impl Node {
@@ -29,6 +30,13 @@ impl Node {
         let mut all = self.prepared_here();
         all.extend(self.replication.transactions_between());
         all
+    }
+
+    /// Where the first entry of a transaction begins that is prepared, or of which only a part is in the log.
+    pub(crate) fn oldest_prepared(&self) -> Option<Position> {
+        let open = self.transactions.open();
+        let here = open.iter().filter_map(|t| Some(t.state.lock().prepared?.first_position)).min();
+        here.into_iter().chain(self.replication.first_between()).min()
     }
 
     fn prepared_here(&self) -> Vec<OpenTransaction> {
@@ -48,6 +56,40 @@ impl Node {
         kept.collect()
     }
 
+    /// Waits for the outcome of everything that is prepared at `until` or before, and has written to the database if one is given:
+    /// a read of that time shows it, or does not.
+    ///
+    /// # Errors
+    /// Interrupts.
+    pub(crate) async fn wait_prepared(
+        &self,
+        op: &Operation,
+        db: Option<&str>,
+        until: Timestamp,
+    ) -> Result<()> {
+        let here = || {
+            let open = self.transactions.open.lock();
+            let concerns =
+                |t: &&Arc<Transaction>| t.is_prepared_by(until) && db.is_none_or(|db| t.touches(db));
+            open.values().find(concerns).cloned()
+        };
+        loop {
+            if let Some(t) = here() {
+                op.interruptible(t.wait_ended()).await?;
+                continue;
+            }
+            let mut progress = self.replication.progress();
+            let between = self.replication.prepared_between(db, until);
+            // Looked for again: it may have moved over from the log to the table.
+            if between.is_empty() && here().is_none() {
+                return Ok(());
+            }
+            while self.replication.is_any_between(&between) {
+                drop(op.interruptible(progress.changed()).await?);
+            }
+        }
+    }
+
     /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is
     /// aborted. Writes are closed, so whatever was appended as prepared has been noted under the gate.
     pub(crate) fn yield_transactions(&self) {
@@ -55,7 +97,8 @@ impl Node {
         if open.is_empty() {
             return;
         }
-        let prepared = self.prepared_here();
+        // Added before they end here, so that who looks in both places misses none.
+        self.replication.add_between(self.prepared_here());
         for t in &open {
             let session = self.sessions.touch(t.session, 0);
             let (is_prepared, over) = {
@@ -73,7 +116,6 @@ impl Node {
                 self.abort_unprepared(&session, t);
             }
         }
-        self.replication.add_between(prepared);
     }
 
     /// Goes on with the transactions that were prepared when the node stopped: their locks are taken again.
@@ -109,7 +151,7 @@ impl Node {
             expires_ms: i64::MAX,
             lock_timeout: None,
             section_timeout: std::time::Duration::MAX,
-            placed_at: document::Timestamp::MAX,
+            placed_at: Timestamp::MAX,
             moment: None,
             node: Weak::new(),
             only_reads: false,

@@ -229,10 +229,13 @@ impl Node {
                 "readConcern atClusterTime value must not be greater than the current clusterTime"
             );
         }
+        if let Some(at) = concern.at_cluster_time.filter(|_| !self.is_writable()) {
+            self.wait_applied(op, at).await?;
+        }
         let placed_at = concern.at_cluster_time.unwrap_or_else(|| self.cluster_time());
         let moment = self.moment(op, concern.at_cluster_time).await?;
         self.keep_read(&moment);
-        op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
+        op.interruptible(self.wait_all_committed()).await??;
         op.join(Arc::new(Transaction {
             serial: 0,
             session: SessionId::of_client([0; 16], crate::operation::NO_USER),

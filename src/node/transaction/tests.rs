@@ -309,6 +309,41 @@ async fn a_prepared_transaction_keeps_its_locks_through_a_restart_and_a_checkpoi
     }
 }
 
+/// The commit's readers (change streams, reads in the past) go back to them.
+#[tokio::test]
+async fn the_entries_that_prepared_a_transaction_stay_in_the_log_until_it_ends() {
+    let files = MemoryFiles::default();
+    let small = |options: &mut storage::log::LogOptions| {
+        options.segment_bytes = 4096;
+        options.retain_bytes = 8192;
+        options.sync = storage::log::SyncPolicy::Group { interval: Duration::from_millis(1) };
+    };
+    let node = testing::open(Some("rs"), &files, small);
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    let at = a.prepare().await.unwrap();
+    let prepared = || node.entry_at(protocol::session::EntryTime { ts: at.as_u64(), term: 1 }).is_ok();
+    let fill = async || {
+        for i in 0..200 {
+            let client = LocalClient::new(node.clone());
+            client.put("t.other", &doc! { "_id": i, "pad": "x".repeat(200) }).await.unwrap();
+        }
+        node.checkpoint_and_trim().unwrap();
+    };
+    fill().await;
+    assert!(prepared());
+    // What was left to the log by a step-down holds it too.
+    node.yield_transactions();
+    fill().await;
+    assert!(prepared());
+    node.restore_prepared(node.replication.transactions_between()).unwrap();
+    node.replication.forget_between();
+    a.abort().await.unwrap();
+    fill().await;
+    assert!(!prepared());
+}
+
 #[tokio::test]
 async fn an_end_that_goes_on_after_its_transaction_was_yielded_logs_nothing() {
     let node = testing::node(Some("rs"));

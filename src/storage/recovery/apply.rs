@@ -52,11 +52,8 @@ impl<'f> Applier<'f> {
     }
 
     /// The transactions whose outcome did not come yet.
-    pub fn open_transactions(&self) -> Vec<OpenTransaction> {
-        self.transactions.values().cloned().collect()
-    }
-    pub fn take_transactions(&mut self) -> Vec<OpenTransaction> {
-        std::mem::take(&mut self.transactions).into_values().collect()
+    pub fn transactions(&self) -> impl Iterator<Item = &OpenTransaction> {
+        self.transactions.values()
     }
 
     /// Applies the entry whose frame begins at `position`. The error says what does not fit; then the collections are

@@ -39,6 +39,7 @@ pub mod read;
 pub mod relaxed;
 pub mod replication;
 pub mod request;
+pub mod sampling;
 pub mod session;
 pub mod shape;
 pub mod snapshots;
@@ -88,6 +89,9 @@ pub struct Node {
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
+    /// Sampled queries that are to be written, and which collections are sampled.
+    pub samples: sampling::samples::Samples,
+    pub analyzers: sampling::analyzers::Analyzers,
     /// Whether the writes of users are blocked.
     pub user_writes: Arc<user_writes::UserWrites>,
     /// The buckets of time series that are being filled.

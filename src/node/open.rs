@@ -206,6 +206,8 @@ impl Node {
             index_use: crate::read::index_use::IndexUse::default(),
             plan_caches: crate::plan_cache::PlanCaches::default(),
             query_settings: Arc::default(),
+            samples: Default::default(),
+            analyzers: Default::default(),
             user_writes: Default::default(),
             series: crate::timeseries::Catalog::default(),
             ttl: crate::ttl::Totals::default(),

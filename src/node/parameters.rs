@@ -93,6 +93,7 @@ use Initial::{Bool, Double, Int, List, Long, Text};
 pub const TABLE: &[Parameter] = &[
     inert("allowMultipleUsersWithApiStrict", Bool(false)),
     row("allowDiskUseByDefault", Bool(true)),
+    row("analyzeShardKeyNumRanges", Int(100)).min(1.0),
     inert("AsyncRequestsSenderUseBaton", Bool(true)),
     row("authFailedDelayMs", Int(0)).min(0.0).startup_only(),
     row("authenticationMechanisms", List(&["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"])).startup_only(),
@@ -232,9 +233,12 @@ pub const TABLE: &[Parameter] = &[
     row("processMemoryLimitMB", Int(0)).min(0.0),
     row("processUmask", Text("")).startup_only(),
     inert("profileOperationResourceConsumptionMetrics", Bool(false)).startup_only(),
-    inert("queryAnalysisSampleExpirationSecs", Int(604_800)),
-    inert("queryAnalysisSamplerConfigurationRefreshSecs", Int(10)).startup_only(),
-    inert("queryAnalysisWriterIntervalSecs", Int(90)).startup_only(),
+    row("queryAnalysisSampleExpirationSecs", Int(604_800)).min(1.0),
+    row("queryAnalysisSamplerBurstMultiplier", Double(2.0)).min(1.0),
+    row("queryAnalysisSamplerConfigurationRefreshSecs", Int(10)).min(1.0).startup_only(),
+    row("queryAnalysisSamplerInActiveThresholdSecs", Int(300)).min(1.0),
+    row("queryAnalysisWriterIntervalSecs", Int(90)).min(1.0).startup_only(),
+    row("queryAnalysisWriterMaxMemoryUsageBytes", Int(100 << 20)).min(1.0),
     inert("quiesceShutdownTimeoutMillis", Int(0)),
     row("quiet", Bool(false)),
     row("rangeDeleterBatchDelayMS", Int(20)).min(0.0),
@@ -370,6 +374,10 @@ impl Parameters {
     /// A numeric parameter; 0 for a name that is none.
     pub fn int(&self, name: &str) -> i64 {
         self.get(name).and_then(|v| v.as_i64()).unwrap_or(0)
+    }
+    /// As [`Parameters::int`], with what stands behind the point.
+    pub fn double(&self, name: &str) -> f64 {
+        self.get(name).and_then(|v| v.as_f64()).unwrap_or(0.0)
     }
     pub fn text(&self, name: &str) -> String {
         self.get(name).and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()

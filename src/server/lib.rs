@@ -34,6 +34,7 @@ pub mod options;
 pub mod peers;
 pub mod process;
 pub mod profile;
+pub mod sampling;
 pub mod script;
 pub mod service;
 pub mod signed_time;

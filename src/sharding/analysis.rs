@@ -3,12 +3,14 @@
 //! ```text
 //! cardinality, frequency   the documents, or a sample of them, grouped by the key: how many keys, and the five most common
 //! monotonicity             documents in the order of the key, by an index: how their places there and their record ids go together
-//! reads and writes         of sampled queries; none are sampled here, which gives metrics of no query
+//! reads and writes         of sampled queries, how many shards and which ranges they would go to: [`distribution`]
 //! ```
 //! The commands that find this out are an ordinary client's; who runs them, a node or a router, is the [`Runner`].
 
+mod distribution;
+
 use crate::key_pattern::ShardKeyPattern;
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use document::{Collation, Doc, DocBuf, Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::shape::Kind::{Bool, Number, Object};
 use node::shape::{Shape, field, required};
@@ -38,6 +40,14 @@ const SHAPE: Shape = Shape {
 /// Runs the commands of an analysis on the database of the collection. `find` may run on one shard alone.
 pub trait Runner: Sync {
     fn run<'a>(&'a self, db: &'a str, command: Document) -> BoxFuture<'a, Result<DocBuf>>;
+    /// Where samples are kept: the shards, or this node under any name.
+    fn places<'a>(&'a self) -> BoxFuture<'a, Result<Vec<String>>>;
+    /// Runs a `find` or a `getMore` at one of those.
+    fn run_at<'a>(&'a self, place: &'a str, db: &'a str, command: Document) -> BoxFuture<'a, Result<DocBuf>>;
+    /// The UUID of a collection.
+    fn uuid<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<[u8; 16]>>>;
+    /// `analyzeShardKeyNumRanges`.
+    fn ranges(&self) -> i64;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,11 +142,7 @@ pub async fn analyze(runner: &dyn Runner, request: Request<'_>) -> Result<Docume
         );
     }
     if asked.distribution {
-        // Queries are not sampled.
-        let reads = doc! { "total": 0i64, "find": 0i64, "aggregate": 0i64, "count": 0i64, "distinct": 0i64 };
-        let writes = doc! { "total": 0i64, "update": 0i64, "delete": 0i64, "findAndModify": 0i64 };
-        reply.push("readDistribution", doc! { "sampleSize": reads });
-        reply.push("writeDistribution", doc! { "sampleSize": writes });
+        distribution::analyze(&analysis, &mut reply).await?;
     }
     Ok(reply)
 }
@@ -164,6 +170,14 @@ impl Analysis<'_> {
     async fn indexes(&self) -> Result<Vec<Document>> {
         self.batch(doc! { "listIndexes": (self.asked.collection.as_str()), "cursor": { "batchSize": 1000 } })
             .await
+    }
+
+    /// How strings compare in queries that name no collation: as in the index on `_id`.
+    async fn default_collation(&self) -> Result<Collation> {
+        let of_id = |d: &&Document| d.get_str("name") == Some("_id_");
+        let indexes = self.indexes().await?;
+        let collation = indexes.iter().find(of_id).and_then(|d| d.get_document("collation"));
+        collation.map_or(Ok(Collation::SIMPLE), Collation::of_document)
     }
 
     async fn characteristics(&self, index: &Document, unique: bool) -> Result<Document> {

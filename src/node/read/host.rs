@@ -104,7 +104,8 @@ impl LocalHost {
             "$indexStats" => self.index_stats().await,
             "$planCacheStats" => self.plan_cache_stats(&spec).await,
             "$querySettings" => Ok(node.query_settings.shown(&spec)),
-            "$queryStats" | "$listSampledQueries" => Ok(Vec::new()),
+            "$queryStats" => Ok(Vec::new()),
+            "$listSampledQueries" => self.sampled_queries(&spec),
             "$currentOp" => match &*node.hooks.read() {
                 Some(hooks) => Ok(hooks.current_op(&spec, &self.op.client)),
                 None => Ok(Vec::new()),
@@ -125,6 +126,18 @@ impl LocalHost {
             )),
             name => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented in this server"),
         }
+    }
+
+    /// The sampled queries of a collection, or of all.
+    fn sampled_queries(&self, spec: &Document) -> Result<Vec<Document>> {
+        if !self.node.is_replica_set() {
+            bail!(ILLEGAL_OPERATION, "$listSampledQueries is not supported on a standalone mongod");
+        }
+        let of = match spec.get_str("namespace") {
+            Some(ns) => doc! { "ns": ns },
+            None => Document::new(),
+        };
+        crate::local::LocalClient::new(self.node.clone()).find(crate::sampling::samples::QUERIES, &of)
     }
 
     /// The sessions that have been written to the collection, those that the client asks for and may see.

@@ -150,6 +150,7 @@ impl Command {
                     supplied: None,
                     sort,
                     hint,
+                    sample: crate::sampling::take::id_of(body),
                     aside: Aside::default(),
                 }))
             }

@@ -12,6 +12,7 @@ use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
+use crate::sampling::samples::difference;
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
@@ -40,6 +41,8 @@ pub struct UpdateStatement {
     pub supplied: Option<Update>,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
+    /// The sample that the statement is: what it changes is noted.
+    pub sample: Option<[u8; 16]>,
     pub aside: Aside<Option<Applied>>,
 }
 
@@ -166,7 +169,7 @@ impl UpdateStatement {
         let mut variables = variables.clone();
         let mut filters: Vec<Document> = Vec::new();
         let (mut multi, mut upsert, mut sort) = (false, false, None);
-        let mut constants = None;
+        let (mut constants, mut sample) = (None, None);
         for e in raw.iter() {
             let v = e.value();
             match e.name_bytes() {
@@ -181,6 +184,7 @@ impl UpdateStatement {
                 b"multi" => multi = v.truthy(),
                 b"upsert" => upsert = v.truthy(),
                 b"sort" => sort = v.as_document(),
+                b"sampleId" => sample = v.as_uuid(),
                 b"hint" if v != ValueRef::Null => hint = Some(v),
                 _ => {}
             }
@@ -213,6 +217,7 @@ impl UpdateStatement {
             supplied: Update::of_supplied(raw, &context)?,
             sort,
             hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
+            sample,
             aside: Aside::default(),
         })
     }
@@ -462,6 +467,9 @@ pub fn change_record(
         Applied::Changed(new) => new,
     };
     check_size(new.doc())?;
+    if let Some(id) = s.sample {
+        note_sampled(unit, id, old, new.doc());
+    }
     let moves = changes_owner(unit, s, old, new.doc())?;
     if !bypass {
         unit.check_validator_of_update(old, new.doc())?;
@@ -492,6 +500,13 @@ pub fn change_record(
     };
     unit.put(record, prepared, new.doc(), origin)?;
     Ok(Some(Change { old: kept, new: Some(new), moved: false }))
+}
+
+/// Notes what an update changes that is sampled; also where it is refused in the end, which is as much a query.
+fn note_sampled(unit: &WriteUnit<'_>, id: [u8; 16], old: Doc<'_>, new: Doc<'_>) {
+    let Some(collection) = unit.collection() else { return };
+    let (node, diff) = (unit.node, difference(old, new));
+    node.samples.diff(id, &unit.slot.ns, collection.uuid(), diff, node.now_ms());
 }
 
 /// What the entry of an update keeps that takes its document to another shard: the image, if one is wanted, and the mark.

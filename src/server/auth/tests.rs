@@ -94,6 +94,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("shardDrainingStatus commitShardRemoval cleanupOrphaned checkMetadataConsistency", "gc*"),
     ("setUserWriteBlockMode", "bs*"),
     ("analyzeShardKey", "egc*"),
+    ("configureQueryAnalyzer", "aoAgc*"),
     ("appendOplogNote", "gcb*"),
     ("applyOps", "As*"),
     ("getDiagnosticData", "mc*"),

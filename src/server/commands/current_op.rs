@@ -55,6 +55,7 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
             rows.extend(role.resharding.current_operations());
             rows.extend(role.coordinators.current_operations());
         }
+        rows.extend(service.sampling.sampler.rows(crate::sampling::keeps(service)));
         if let Ok(config) = service.members.config("currentOp") {
             rows.extend(config.balancer.current_operations());
         }

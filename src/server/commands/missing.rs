@@ -2,8 +2,5 @@
 
 use crate::dispatch::{Command, Roles};
 
-pub const ROWS: &[Command] = &[
-    Command::missing("configureQueryAnalyzer", Roles::ALL),
-    Command::missing("analyze", Roles::ALL),
-    Command::missing("captrunc", Roles::MONGOD).test_only(),
-];
+pub const ROWS: &[Command] =
+    &[Command::missing("analyze", Roles::ALL), Command::missing("captrunc", Roles::MONGOD).test_only()];

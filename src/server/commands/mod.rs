@@ -23,6 +23,7 @@ pub mod missing;
 pub mod parameters;
 pub mod plan_cache;
 pub mod pools;
+pub mod query_analyzer;
 pub mod query_settings;
 pub mod read;
 pub mod replica_set;
@@ -67,6 +68,7 @@ pub const STARTUP: &[StartupStep] = &[
     |service| Box::pin(info::write_startup_log(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
+    |service| Box::pin(crate::sampling::start(service)),
     |service| Box::pin(crate::script::start(service)),
     |service| Box::pin(crate::signing_keys::start(service)),
     |service| Box::pin(crate::signed_time::start(service)),
@@ -96,6 +98,7 @@ pub const TABLES: &[&[Command]] = &[
     missing::ROWS,
     parameters::ROWS,
     plan_cache::ROWS,
+    query_analyzer::ROWS,
     query_settings::ROWS,
     pools::ROWS,
     read::ROWS,

@@ -79,6 +79,12 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "oplogTruncation", roles: Roles::SETS, default: true, build: oplog_truncation },
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     Section { name: "opcountersRepl", roles: Roles::MONGOD, default: true, build: opcounters_repl },
+    Section {
+        name: "queryAnalyzers",
+        roles: Roles::SETS.or(Roles::ROUTER),
+        default: true,
+        build: crate::sampling::status,
+    },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", security),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },

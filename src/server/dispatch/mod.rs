@@ -16,7 +16,7 @@ pub use command::{BoxFuture, Command, Handler, Kind, Lookup, Needs, Roles};
 pub use generic::Generic;
 pub use reply::{After, Reply};
 pub use request::{Request, Sequence, Strict};
-pub use run::{Context, Outcome};
+pub use run::{Context, Outcome, invoke};
 
 use crate::connection::Connection;
 use crate::service::Service;

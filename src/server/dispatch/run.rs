@@ -197,6 +197,14 @@ async fn run(
 }
 
 async fn handle(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    if context.service.sampling.sampler.is_active() {
+        return Box::pin(crate::sampling::run(context, request, reply)).await;
+    }
+    invoke(context, request, reply).await
+}
+
+/// Runs the handler of a request that keeps to the row.
+pub async fn invoke(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let command = request.command;
     if let Some(shape) = command.shape {
         shape.check_command(request.body, request.sequences)?;

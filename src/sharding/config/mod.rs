@@ -23,6 +23,7 @@ pub mod move_range;
 pub(crate) mod refine;
 mod repair;
 mod resharding;
+mod sampling;
 pub mod shards;
 #[cfg(test)]
 mod tests;

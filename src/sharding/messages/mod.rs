@@ -84,6 +84,7 @@ pub mod ddl;
 pub mod migration;
 pub mod placement;
 pub mod ranges;
+pub mod sampling;
 pub mod standstill;
 pub mod user_writes;
 

@@ -6,6 +6,7 @@ use super::ddl::*;
 use super::migration::*;
 use super::placement::*;
 use super::ranges::*;
+use super::sampling::*;
 use super::standstill::*;
 use super::user_writes::*;
 use super::*;
@@ -74,6 +75,7 @@ fn every_message_is_read_as_it_was_written() {
     check_all!(CloneCatalogData, SessionHistory, ValidateShardKey);
     check_all!(Quiesce, Begin, Take, PutBack, CopyDatabase, Confirm, End);
     check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);
+    check_all!(KeepSample);
 }
 
 #[test]

@@ -382,6 +382,7 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
             Ok(known.into_iter().filter(|(id, _)| owners.include(&id.uid)).map(shown).collect())
         }
         "$listClusterCatalog" => cluster_catalog(task, spec).await,
+        "$listSampledQueries" => super::sampling::list(task, spec).await,
         _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),
     }
 }

@@ -37,6 +37,7 @@ mod output;
 mod paused_migrations;
 mod placed_output;
 pub mod resharding;
+pub mod sampling;
 pub mod scatter;
 mod shapes;
 pub mod single;

@@ -44,10 +44,15 @@ pub fn document(table: &RoutingTable, doc: Doc<'_>) -> Result<ShardId> {
 /// The shards that own documents which `filter` can match. Where the context has a collation, what the filter says of
 /// strings says nothing of the chunks, whose bounds are in another order.
 pub fn filter(table: &RoutingTable, filter: Doc<'_>, context: &QueryContext) -> Target {
+    reach(table, filter, context).0
+}
+
+/// As [`filter`]; also whether the filter says anything of the shard key.
+pub fn reach(table: &RoutingTable, filter: Doc<'_>, context: &QueryContext) -> (Target, bool) {
     if let Some(key) = equality_key(&table.key, filter, context.collation.is_simple()) {
-        return Target { shards: vec![table.find(&key).shard.clone()], key: Some(key) };
+        return (Target { shards: vec![table.find(&key).shard.clone()], key: Some(key) }, true);
     }
-    let everywhere = || Target { shards: all_shards(table), key: None };
+    let everywhere = || (Target { shards: all_shards(table), key: None }, false);
     if filter.is_empty() {
         return everywhere();
     }
@@ -60,7 +65,7 @@ pub fn filter(table: &RoutingTable, filter: Doc<'_>, context: &QueryContext) -> 
         // Nothing can match: one shard says so in the words of its command.
         shards.extend(table.shards().next().cloned());
     }
-    Target { shards, key }
+    (Target { shards, key }, true)
 }
 
 /// Every shard that owns a chunk.

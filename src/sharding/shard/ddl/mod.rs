@@ -61,6 +61,8 @@ mod tests;
 mod timeseries;
 mod untrack;
 
+pub(crate) use reshard_plan::{Sample, split_points};
+
 use super::ShardRole;
 use crate::config::catalog::Database;
 use crate::remote::{Target, majority};

@@ -287,12 +287,12 @@ impl Ddl {
 }
 
 /// Keys of documents, in order.
-struct Sample {
-    keys: Vec<Document>,
+pub(crate) struct Sample {
+    pub keys: Vec<Document>,
     /// They are the keys of all documents.
-    whole: bool,
-    documents: i64,
-    bytes: i64,
+    pub whole: bool,
+    pub documents: i64,
+    pub bytes: i64,
 }
 
 fn check_kind(kind: &str, ns: &str, sharded: bool) -> Result<()> {
@@ -415,7 +415,12 @@ fn bounds_given(asked: &Document, key: &ShardKeyPattern) -> Result<Option<Vec<Do
 }
 
 /// `chunks - 1` keys that divide the sample evenly, or fewer where there are not so many; as many as asked for when `exact`.
-fn split_points(sample: &Sample, key: &ShardKeyPattern, chunks: usize, exact: bool) -> Result<Vec<Document>> {
+pub(crate) fn split_points(
+    sample: &Sample,
+    key: &ShardKeyPattern,
+    chunks: usize,
+    exact: bool,
+) -> Result<Vec<Document>> {
     let lowest = key.global_min();
     let mut distinct: Vec<Document> = sample.keys.iter().filter(|k| **k != lowest).cloned().collect();
     distinct.dedup();

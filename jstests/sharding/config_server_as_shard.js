@@ -28,8 +28,10 @@ const map = assert.commandWorked(admin.runCommand({getShardMap: 1}));
 assert.eq(["config", first].sort(), Object.keys(map.map).sort());
 assert.commandFailedWithCode(admin.runCommand({removeShard: "config"}), ErrorCodes.IllegalOperation);
 
-// What keeps or copies all data at once knows of no node that is both.
-assert.commandFailedWithCode(admin.runCommand({tesseraSnapshot: "both"}), ErrorCodes.NotImplemented);
+// One node has a part of the data and the catalog: a snapshot keeps both.
+assert.commandWorked(admin.runCommand({tesseraSnapshot: "both"}));
+assert.commandWorked(admin.runCommand({tesseraRestore: "both"}));
+assert.commandWorked(admin.runCommand({tesseraSnapshot: "both", drop: true}));
 
 // A sharded collection over both, a database of its own, and a transaction over both.
 const db = s.getDB("dedicated");

@@ -42,7 +42,6 @@ mod fork;
 mod restore;
 mod snapshot;
 
-use super::dedicated::CONFIG_SHARD;
 use super::{ConfigServer, argument, require_majority};
 use crate::driver::{self, Performer, phase_of};
 use crate::messages::Flag;
@@ -145,8 +144,7 @@ impl ConfigServer {
     /// Runs work of a kind to its end, whatever becomes of the client; returns its document.
     ///
     /// # Errors
-    /// NotImplemented (238) while the config server is a shard; that of the phase that failed: what was done is undone then. Interrupts leave
-    /// it running.
+    /// That of the phase that failed: what was done is undone then. Interrupts leave it running.
     async fn run_whole(self: &Arc<Self>, op: &Operation, kind: Kind, fields: Document) -> Result<Document> {
         let held = self.next_whole(op).await?;
         let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
@@ -165,12 +163,6 @@ impl ConfigServer {
     /// The shards stay those that are written down: whatever adds or removes one waits until they are, and is refused then.
     async fn start_whole(self: &Arc<Self>, kind: Kind, mut state: Document) -> Result<Document> {
         let set_of_shards = tokio::time::timeout(CATALOG_WAIT, self.lock_shards()).await.map_err(late)?;
-        if self.catalog().shard(CONFIG_SHARD).is_ok() {
-            bail!(
-                NOT_IMPLEMENTED,
-                "this is not implemented while the config server is a shard: its catalog and its data are one node's"
-            );
-        }
         state.push("shards", self.shard_names());
         self.node.failpoints.pause_while_set("hangStandstillBefore_start").await;
         self.drive_whole(kind, state, Event::Started, Some(set_of_shards)).await

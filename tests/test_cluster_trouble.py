@@ -284,6 +284,20 @@ def at_rest(cluster):
     return found
 
 
+def standing(cluster):
+    """What each member says that it is."""
+    found = {}
+    for one in cluster.sets():
+        for member in one.members:
+            try:
+                with member.direct(serverSelectionTimeoutMS=2000, socketTimeoutMS=2000) as direct:
+                    status = direct.admin.command("replSetGetStatus")
+                found[member.name] = status["term"], [m["stateStr"] for m in status["members"]]
+            except errors.PyMongoError as error:
+                found[member.name] = repr(error)
+    return found
+
+
 def until_at_rest(cluster):
     deadline = time.monotonic() + REST_SECONDS
     while True:
@@ -369,7 +383,7 @@ def test_a_cluster_of_sets_keeps_its_promises_whatever_happens_to_its_members(se
         job.join(LIMIT_SECONDS + 60)
     print(done)
     assert not any(job.is_alive() for job in jobs), "a client does not come to an end"
-    assert not failures, failures
+    assert not failures, (failures, standing(cluster))
     until_at_rest(cluster)
     for catalogue in catalogues:
         catalogue.check()

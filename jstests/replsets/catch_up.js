@@ -1,7 +1,8 @@
 /**
  * A member that wins an election first fetches what a reachable minority has: entries acknowledged with less than a majority are
  * not rolled back for nothing. catchUpTimeoutMillis and replSetAbortPrimaryCatchUp end that.
- * It fails if such an entry is lost although its member was there, if the new primary takes writes before, or if nothing ends it.
+ * It fails if such an entry is lost although its member was there, if the new primary takes writes before, if nothing ends it,
+ * or if replSetGetStatus does not say what was fetched.
  *
  * @tags: [requires_own_servers]
  */
@@ -51,6 +52,12 @@ rst.nodes.forEach((node) => assert(has(node, "kept"), node.host));
 const metrics = () => assert.commandWorked(world.others[0].adminCommand({serverStatus: 1})).electionMetrics;
 assert.gte(metrics().numCatchUps, 1, tojson(metrics()));
 assert.eq(metrics().numCatchUps, metrics().numCatchUpsSucceeded, tojson(metrics()));
+const told = () => assert.commandWorked(world.others[0].adminCommand({replSetGetStatus: 1})).electionCandidateMetrics;
+assert.eq(1, rs.compareOpTimes(told().targetCatchupOpTime, told().lastSeenOpTimeAtElection), tojson(told()));
+assert.gte(rs.compareOpTimes(assert.commandWorked(world.old.adminCommand({replSetGetStatus: 1})).optimes.appliedOpTime, told().targetCatchupOpTime), 0);
+assert.gte(Number(told().numCatchUpOps), 1, tojson(told()));
+assert(told().numCatchUpOps instanceof NumberLong, tojson(told()));
+assert.eq(Number(told().numCatchUpOps) / Number(metrics().numCatchUps), metrics().averageCatchUpOps, tojson(metrics()));
 assert.eq([1, 1], [metrics().stepUpCmd.called, metrics().stepUpCmd.successful].map(Number), tojson(metrics()));
 
 // A command ends it, and what was not fetched is rolled back.

@@ -24,6 +24,8 @@ assert.eq(row(next, old)._id, metrics.priorPrimaryMemberId);
 assert.eq(1, rs.compareOpTimes(assert.commandWorked(next.adminCommand({replSetGetStatus: 1})).optimes.appliedOpTime, metrics.lastSeenOpTimeAtElection));
 assert.gte(rs.compareOpTimes(metrics.lastSeenOpTimeAtElection, metrics.lastCommittedOpTimeAtElection), 0);
 assert.lte(metrics.lastElectionDate, metrics.newTermStartDate);
+// Nobody was ahead of it.
+assert.eq([undefined, 0], [metrics.targetCatchupOpTime, Number(metrics.numCatchUpOps)], tojson(metrics));
 assert.eq(undefined, metrics.wMajorityWriteAvailabilityDate);
 [old, third].forEach(letGo);
 assert.soon(() => told(next).wMajorityWriteAvailabilityDate instanceof Date);

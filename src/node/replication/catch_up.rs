@@ -29,11 +29,12 @@ impl Node {
         let decides_alone = replication.look(|m| m.config().is_none_or(|c| c.vote_majority() == 1));
         if decides_alone || limit == Some(0) {
             let how = if decides_alone { CatchUp::AlreadyCaughtUp } else { CatchUp::Skipped };
-            replication.with(|m, _, _| m.end_catch_up(how));
+            replication.with(|m, _, _| m.end_catch_up(how, 0));
             return;
         }
         let mut reigns = replication.commit.reigns();
         replication.with(|m, _, _| m.begin_catch_up());
+        let before = replication.metrics.applied.get();
         let whole = async {
             self.await_positions().await;
             self.fetch_what_is_ahead().await
@@ -53,7 +54,8 @@ impl Node {
             _ = reigns.changed() => CatchUp::FailedWithNewTerm,
         };
         self.unset_source();
-        replication.with(|m, _, _| m.end_catch_up(how));
+        let operations = replication.metrics.applied.get() - before;
+        replication.with(|m, _, _| m.end_catch_up(how, operations));
         if how.was_behind() {
             replication.note("Exited primary catch-up mode", doc! { "outcome": how.text() });
         }
@@ -76,7 +78,7 @@ impl Node {
         loop {
             let actions = self.positions();
             self.perform_quietly(actions).await;
-            let Some((index, _)) = self.replication.look(|m| m.ahead()) else { return level };
+            let Some(index) = self.replication.with(|m, _, _| m.aim_catch_up()) else { return level };
             level = CatchUp::Succeeded;
             let Some(host) = self.replication.standing().host(index) else { return level };
             if self.failpoint("stopReplProducer") {

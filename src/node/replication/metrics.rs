@@ -12,7 +12,7 @@ impl Count {
     pub(super) fn add(&self, n: usize) {
         self.0.fetch_add(n as u64, Ordering::Relaxed);
     }
-    fn get(&self) -> i64 {
+    pub(super) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed) as i64
     }
 }

@@ -108,6 +108,13 @@ fn candidacy(e: &Election, node: &Node, standing: &Standing, config: &SetConfig)
     if let Some(prior) = e.prior {
         d.push("priorPrimaryMemberId", prior as i32);
     }
+    let catch_up = node.replication.look(|m| m.last_catch_up());
+    if let Some(target) = catch_up.target {
+        d.push("targetCatchupOpTime", optime_document(target));
+    }
+    if let Some(operations) = catch_up.operations {
+        d.push("numCatchUpOps", operations);
+    }
     d.push("newTermStartDate", Value::DateTime(e.first_wall_ms));
     let since = node.replication.majority_wall_ms.load(Ordering::SeqCst);
     if since != 0 {

@@ -128,6 +128,15 @@ impl Default for Peer {
     }
 }
 
+/// What the catch-up of a leader's present reign was for, and came to. Nothing where there was no reason to begin one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastCatchUp {
+    /// The newest entry of others, if one was ahead.
+    pub target: Option<OpTime>,
+    /// How many operations were fetched, once it has ended.
+    pub operations: Option<i64>,
+}
+
 /// Why an election is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -263,6 +272,7 @@ pub struct Member {
     reconfiguring: bool,
     /// A leader that fetches what others have, before the first entry of its term.
     catching_up: bool,
+    last_catch_up: LastCatchUp,
     metrics: ElectionMetrics,
 }
 
@@ -295,6 +305,7 @@ impl Member {
             stepping_down: false,
             reconfiguring: false,
             catching_up: false,
+            last_catch_up: LastCatchUp::default(),
             metrics: ElectionMetrics::default(),
         }
     }
@@ -863,11 +874,25 @@ impl Member {
 
     /// A leader that has won an election and written nothing yet fetches from members that are ahead of it.
     pub fn begin_catch_up(&mut self) {
+        self.last_catch_up = LastCatchUp::default();
         self.catching_up = self.is_leader() && self.first_of_term.is_none();
     }
-    pub fn end_catch_up(&mut self, how: CatchUp) {
-        self.catching_up = false;
-        self.metrics.caught_up(how);
+    /// `operations` were fetched for it. One that had no reason to begin has none.
+    pub fn end_catch_up(&mut self, how: CatchUp, operations: i64) {
+        match std::mem::take(&mut self.catching_up) {
+            true => self.last_catch_up.operations = Some(operations),
+            false => self.last_catch_up = LastCatchUp::default(),
+        }
+        self.metrics.caught_up(how, operations);
+    }
+    /// Fetches what is ahead now: [`Member::ahead`] of a leader that catches up.
+    pub fn aim_catch_up(&mut self) -> Option<usize> {
+        let (index, entry) = self.ahead()?;
+        self.last_catch_up.target = self.last_catch_up.target.max(Some(entry));
+        Some(index)
+    }
+    pub fn last_catch_up(&self) -> LastCatchUp {
+        self.last_catch_up
     }
     /// What became of its elections.
     pub fn metrics(&self) -> &ElectionMetrics {

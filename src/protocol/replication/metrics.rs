@@ -62,6 +62,7 @@ pub struct ElectionMetrics {
     elections: BTreeMap<&'static str, (i64, i64)>,
     deposed: i64,
     catch_ups: BTreeMap<CatchUp, i64>,
+    catch_up_operations: i64,
 }
 
 /// What an election is counted under.
@@ -84,8 +85,9 @@ impl ElectionMetrics {
     pub(super) fn deposed(&mut self) {
         self.deposed += 1;
     }
-    pub(super) fn caught_up(&mut self, how: CatchUp) {
+    pub(super) fn caught_up(&mut self, how: CatchUp, operations: i64) {
         *self.catch_ups.entry(how).or_default() += 1;
+        self.catch_up_operations += operations;
     }
 
     /// The section. No election is held for catching up with a primary, nor for the end of a freeze.
@@ -101,6 +103,7 @@ impl ElectionMetrics {
         for how in CATCH_UPS {
             d.push(how.counter(), self.catch_ups.get(&how).copied().unwrap_or(0));
         }
+        d.push("averageCatchUpOps", self.catch_up_operations as f64 / behind.max(1) as f64);
         d
     }
 }
@@ -115,11 +118,12 @@ mod tests {
         metrics.held(Reason::StepUpRequest);
         metrics.held(Reason::SingleNode);
         metrics.won(Reason::SingleNode);
-        CATCH_UPS.into_iter().for_each(|how| metrics.caught_up(how));
+        CATCH_UPS.into_iter().for_each(|how| metrics.caught_up(how, if how.was_behind() { 3 } else { 0 }));
         let d = metrics.to_document();
         assert_eq!(d.get_document("stepUpCmd"), Some(&doc! { "called": 1i64, "successful": 0i64 }));
         assert_eq!(d.get_document("electionTimeout"), Some(&doc! { "called": 1i64, "successful": 1i64 }));
         assert_eq!(d.get_i64("numCatchUps"), Some(5));
+        assert_eq!(d.get("averageCatchUpOps"), Some(&document::Value::Double(3.0)));
         assert!(CATCH_UPS.into_iter().all(|how| d.get_i64(how.counter()) == Some(1)));
     }
 }

@@ -16,7 +16,7 @@ assert.eq(1, t.findOne().n);
 assert.commandWorked(db.runCommand({update: name, updates: [{q: {_id: 1}, u: [{$set: {n: "$$v"}}], c: {v: 2}}]}));
 assert.eq(2, t.findOne().n);
 
-fails(10334, {insert: name, documents: [{_id: 2, s: "x".repeat(16 * 1024 * 1024 + 1)}]});
+fails(2, {insert: name, documents: [{_id: 2, s: "x".repeat(16 * 1024 * 1024 + 1)}]});
 fails(14, {find: name, filter: null});
 assert.commandWorked(db.runCommand({find: name, projection: null}));
 
@@ -38,6 +38,14 @@ const collated = db.refused_arguments_collated;
 collated.drop();
 assert.commandWorked(db.createCollection(collated.getName(), {collation: {locale: "en"}}));
 fails(67, {createIndexes: collated.getName(), indexes: [plane]});
+
+// Nor has text, and the message shows the collation as the shell does.
+const words = {createIndexes: collated.getName(), indexes: [{key: {w: "text"}, name: "w_text"}]};
+fails(67, words);
+const said = db.runCommand(words).errmsg;
+assert(said.startsWith('Index type \'text\' does not support collation: { locale: "en", caseLevel: false, '), said);
+words.indexes[0].collation = {locale: "simple"};
+assert.commandWorked(db.runCommand(words));
 
 // What version 1 of the API has not.
 const strict = {apiVersion: "1", apiStrict: true};

@@ -12,7 +12,7 @@ use document::{Collation, Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::index::SpecConflict;
+use storage::index::{SpecConflict, in_message};
 use storage::{CollectionMeta, CollectionSnapshot, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
@@ -166,11 +166,11 @@ fn whole_seconds(mut spec: Document) -> Document {
 /// any but the simple.
 fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
     let on_plane = spec.get_document("key").is_some_and(|k| k.iter().any(|(_, v)| v.as_str() == Some("2d")));
-    let check_plane = |collation: &Collation| {
-        if on_plane && !collation.is_simple() {
-            bail!(CANNOT_CREATE_INDEX, "Index type '2d' does not support collation: {collation:?}");
+    let check_plane = |collation: &Collation| match collation.document() {
+        Some(full) if on_plane => {
+            bail!(CANNOT_CREATE_INDEX, "Index type '2d' does not support collation: {}", in_message(full))
         }
-        Ok(())
+        _ => Ok(()),
     };
     let Some(own) = spec.get_document("collation") else {
         let mut spec = spec.clone();
@@ -188,10 +188,17 @@ fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
     if on_id && own != *default {
         bail!(
             BAD_VALUE,
-            "The _id index must have the same collation as the collection. Index collation: {own:?}, collection collation: {default:?}"
+            "The _id index must have the same collation as the collection. Index collation: {}, collection collation: {}",
+            shown(&own),
+            shown(default)
         );
     }
     Ok(spec.clone())
+}
+
+/// A collation as messages show it.
+fn shown(collation: &Collation) -> String {
+    collation.document().map_or_else(|| in_message(&doc! { "locale": "simple" }), in_message)
 }
 
 /// The definition of an index for a collection whose default may differ: it names even the simple collation.

@@ -183,7 +183,7 @@ impl Stored<'_> {
 pub fn normalized<'a>(node: &Node, doc: Doc<'a>, keep_empty_timestamps: bool) -> Result<Stored<'a>> {
     if doc.bytes().len() > DOCUMENT_BYTES_MAX {
         bail!(
-            BSON_OBJECT_TOO_LARGE,
+            BAD_VALUE,
             "object to insert too large. size in bytes: {}, max size: {DOCUMENT_BYTES_MAX}",
             doc.bytes().len()
         );

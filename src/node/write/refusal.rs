@@ -163,7 +163,7 @@ fn push_considered(d: &mut Document, path: &str, document: Doc<'_>) {
 /// Whether the value satisfies one rule of a schema.
 fn obeys(rule: &str, argument: &Value, schema: &Document, value: &Value) -> bool {
     let mut one = single(rule, argument.clone());
-    // Rules that are nothing without their neighbour.
+    // Rules that are nothing without their neighbour, of which only the names count that it takes for itself.
     for (first, second) in [
         ("minimum", "exclusiveMinimum"),
         ("maximum", "exclusiveMaximum"),
@@ -174,12 +174,23 @@ fn obeys(rule: &str, argument: &Value, schema: &Document, value: &Value) -> bool
         if rule == first
             && let Some(v) = schema.get(second)
         {
-            one.push(second, v.clone());
+            one.push(second, without_rules(v));
         }
     }
     let filter = doc! { "$jsonSchema": { "properties": { "v": one } } };
     let holder = doc! { "v": value.clone() };
     holds(&filter, holder.to_doc_buf().doc())
+}
+
+/// The same members or items, each with a schema that everything satisfies; another value as it is.
+fn without_rules(argument: &Value) -> Value {
+    match argument {
+        Value::Document(of) => {
+            Value::Document(of.keys().map(|name| (name.to_string(), Value::from(Document::new()))).collect())
+        }
+        Value::Array(of) => Value::Array(of.iter().map(|_| Value::from(Document::new())).collect()),
+        other => other.clone(),
+    }
 }
 
 fn schema_rules(schema: &Document, value: &Value) -> Vec<Document> {
@@ -233,6 +244,9 @@ fn rule_details(rule: &str, argument: &Value, schema: &Document, value: &Value) 
         }
         _ => {}
     }
+    if let Some(of_inner) = inner_schemas(rule, argument, value) {
+        return of_inner;
+    }
     let mut d = doc! { "operatorName": rule, "specifiedAs": single(rule, argument.clone()) };
     d.push(
         "reason",
@@ -253,6 +267,31 @@ fn rule_details(rule: &str, argument: &Value, schema: &Document, value: &Value) 
         d.push("consideredType", value.type_name());
     }
     d
+}
+
+/// The details of a rule that fails by the schemas within it.
+fn inner_schemas(rule: &str, argument: &Value, value: &Value) -> Option<Document> {
+    match (rule, argument) {
+        ("items", Value::Document(schema)) => {
+            let mut each = value.as_array()?.iter().map(|item| schema_rules(schema, item)).enumerate();
+            let (at, rules) = each.find(|(_, rules)| !rules.is_empty())?;
+            Some(doc! {
+                "operatorName": rule, "reason": "At least one item did not match the sub-schema",
+                "itemIndex": at as i32, "details": rules,
+            })
+        }
+        ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+            let each =
+                schemas.iter().map(|s| s.as_document().map_or_else(Vec::new, |s| schema_rules(s, value)));
+            let failed = each.enumerate().filter(|(_, rules)| !rules.is_empty());
+            let failed: Vec<Document> =
+                failed.map(|(at, rules)| doc! { "index": at as i32, "details": rules }).collect();
+            // One of oneOf fails also because several hold.
+            let told = rule == "allOf" || failed.len() == schemas.len();
+            told.then(|| doc! { "operatorName": rule, "schemasNotSatisfied": failed })
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -305,5 +344,49 @@ mod tests {
             .as_document()
             .unwrap();
         assert_eq!(property.get_str("propertyName"), Some("age"));
+    }
+
+    #[test]
+    fn more_properties_are_named_only_where_there_are_some() {
+        let named = |additional: bool, document: Document| -> Vec<String> {
+            let schema =
+                doc! { "properties": { "age": { "minimum": 0 } }, "additionalProperties": additional };
+            let d = why(doc! { "$jsonSchema": schema }, document);
+            let rules = d.get_array("schemaRulesNotSatisfied").unwrap();
+            rules.iter().filter_map(|r| Some(r.as_document()?.get_str("operatorName")?.to_string())).collect()
+        };
+        assert_eq!(named(true, doc! { "age": -1, "more": 1 }), ["properties"]);
+        assert_eq!(named(false, doc! { "age": -1 }), ["properties"]);
+        assert_eq!(named(false, doc! { "age": 1, "more": 1 }), ["additionalProperties"]);
+        assert_eq!(named(false, doc! { "age": -1, "more": 1 }), ["properties", "additionalProperties"]);
+    }
+
+    #[test]
+    fn a_schema_of_items_and_alternatives_says_what_they_miss() {
+        let rule = |schema: Document, value: Value| {
+            schema_rules(&schema, &value).pop().expect("the value does not satisfy the schema")
+        };
+        let minimum = || {
+            doc! {
+                "operatorName": "minimum", "specifiedAs": { "minimum": 5 }, "reason": "comparison failed", "consideredValue": 1,
+            }
+        };
+        assert_eq!(
+            rule(doc! { "items": { "minimum": 5 } }, Value::Array(vec![7.into(), 1.into()])),
+            doc! {
+                "operatorName": "items", "reason": "At least one item did not match the sub-schema",
+                "itemIndex": 1, "details": vec![minimum()],
+            }
+        );
+        assert_eq!(
+            rule(doc! { "allOf": [{ "bsonType": "int" }, { "minimum": 5 }] }, 1.into()),
+            doc! {
+                "operatorName": "allOf", "schemasNotSatisfied": vec![doc! { "index": 1, "details": vec![minimum()] }],
+            }
+        );
+        let any = rule(doc! { "anyOf": [{ "bsonType": "string" }, { "minimum": 5 }] }, 1.into());
+        assert_eq!(any.get_array("schemasNotSatisfied").map(Vec::len), Some(2));
+        let both = rule(doc! { "oneOf": [{ "bsonType": "int" }, { "maximum": 5 }] }, 1.into());
+        assert!(both.get("schemasNotSatisfied").is_none());
     }
 }

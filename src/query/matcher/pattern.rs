@@ -88,7 +88,12 @@ impl Pattern {
                 other => bail!(51108, "invalid flag in regex options: {other}"),
             };
         }
-        let regex = builder.build(source).map_err(|e| err!(51091, "Regular expression is invalid: {e}"))?;
+        let regex = builder.build(source).map_err(|e| {
+            // The crate puts its name and the place before what the engine says.
+            let shown = e.to_string();
+            let said = shown.rsplit_once(": ").map_or(shown.as_str(), |(_, said)| said);
+            err!(51091, "Regular expression is invalid: {said}")
+        })?;
         let mut sorted: Vec<char> = options.chars().filter(|c| *c != 'u').collect();
         sorted.sort_unstable();
         sorted.dedup();

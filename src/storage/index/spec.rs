@@ -8,6 +8,7 @@ use document::{Collation, Doc, Document, Result, Value, bail};
 
 use geo::cells::{Grid, Layout, Levels};
 
+use super::duplicate::in_message;
 use super::wildcard::{self, WildcardIndex};
 use super::{Predicate, text};
 use document::fts::TextIndex;
@@ -163,9 +164,15 @@ impl IndexSpec {
         };
         let wildcard = wildcard::parse(spec, &fields)?;
         let is_text = fields.iter().any(|f| f.kind == FieldKind::Text);
-        if is_text && (unique || !collation.is_simple()) {
-            let what = if unique { "uniqueness" } else { "collation" };
-            bail!(CANNOT_CREATE_INDEX, "Index type 'text' does not support {what}: {collation:?}");
+        if is_text && unique {
+            bail!(CANNOT_CREATE_INDEX, "Index type 'text' does not support uniqueness");
+        }
+        if let (true, Some(collation)) = (is_text, collation.document()) {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "Index type 'text' does not support collation: {}",
+                in_message(collation)
+            );
         }
         let text = if is_text { Some(Arc::new(TextIndex::parse(spec)?)) } else { None };
         // A clustered index keeps the name that users gave it; inside, the index on `_id` has one name.

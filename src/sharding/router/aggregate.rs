@@ -591,7 +591,9 @@ pub async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let inner = Task::new(task.router, task.op, Request { db: &db, body: body.doc(), sequences: &[] });
     let reply = aggregate(&inner).await;
     task.hear_from(&inner);
-    reply
+    let (reply, view) = (reply?, task.request.namespace()?);
+    task.router.cursors.rename(body::cursor_id(reply.doc()), &view);
+    Ok(body::renamed_cursor(reply.doc(), &view))
 }
 
 /// The stages that are to a view what a query is to a collection.
@@ -601,15 +603,30 @@ fn query_stages(task: &Task<'_>, name: &str) -> Option<Vec<Value>> {
         "find" => {}
         "count" => stages.push(Value::from(doc! { "$count": "n" })),
         "distinct" => {
-            let key = format!("${}", task.get("key").and_then(|v| v.as_str()).unwrap_or(""));
-            let unwind = doc! { "path": key.as_str(), "preserveNullAndEmptyArrays": false };
-            let group = doc! { "_id": Value::Null, "values": doc! { "$addToSet": key } };
-            stages.push(Value::from(doc! { "$unwind": unwind }));
-            stages.push(Value::from(doc! { "$group": group }));
+            let key = task.get("key").and_then(|v| v.as_str()).unwrap_or("");
+            stages.extend(distinct_stages(key));
         }
         _ => return None,
     }
     Some(stages)
+}
+
+/// The stages that collect the values at a path as `distinct` does: arrays on the way and at the end are entered, once each.
+fn distinct_stages(key: &str) -> Vec<Value> {
+    let ends = key.match_indices('.').map(|(i, _)| i).chain([key.len()]);
+    let mut stages = Vec::new();
+    for end in ends {
+        let path = format!("${}", &key[..end]);
+        let unwind = doc! { "path": path.as_str(), "preserveNullAndEmptyArrays": true };
+        stages.push(Value::from(doc! { "$unwind": unwind }));
+        if end < key.len() {
+            let is_document = doc! { "$eq": [{ "$type": path }, "object"] };
+            stages.push(Value::from(doc! { "$match": { "$expr": is_document } }));
+        }
+    }
+    let group = doc! { "_id": Value::Null, "values": { "$addToSet": format!("${key}") } };
+    stages.push(Value::from(doc! { "$group": group }));
+    stages
 }
 
 /// The stages that do what a find's fields say.

@@ -265,6 +265,27 @@ pub fn stream_reply(
     DocBuf::from_validated(out)
 }
 
+/// The reply with another name as its cursor's `ns`.
+pub fn renamed_cursor(reply: Doc<'_>, ns: &str) -> DocBuf {
+    let mut out = Vec::with_capacity(reply.bytes().len() + ns.len());
+    DocWriter::write(&mut out, |w| {
+        for e in reply {
+            match e.value().as_document().filter(|_| e.name() == "cursor") {
+                Some(cursor) => w.document_with("cursor", |w| {
+                    for member in cursor {
+                        match member.name() {
+                            "ns" => w.string("ns", ns),
+                            _ => w.element(&member),
+                        }
+                    }
+                }),
+                None => w.element(&e),
+            }
+        }
+    });
+    DocBuf::from_validated(out)
+}
+
 /// A reply of the given members, with ok.
 pub fn ok_reply(mut members: Document) -> DocBuf {
     members.push("ok", Value::Double(1.0));

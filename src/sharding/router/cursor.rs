@@ -42,6 +42,7 @@ pub enum Kind {
 }
 
 pub struct Cursor {
+    /// The name by which shards know it.
     pub ns: String,
     pub session: Option<SessionId>,
     pub kind: Kind,
@@ -55,6 +56,7 @@ pub struct Cursor {
 struct Entry {
     /// `None` while a getMore has it.
     cursor: Option<Cursor>,
+    /// The name by which clients know it: a view's, where the cursor is of what is below.
     ns: String,
     session: Option<SessionId>,
     used: Instant,
@@ -85,6 +87,12 @@ impl CursorTable {
                 self.opened.fetch_add(1, Ordering::Relaxed);
                 return id;
             }
+        }
+    }
+    /// Lets clients know the cursor by another name. Nobody has heard of its id yet.
+    pub fn rename(&self, id: i64, ns: &str) {
+        if let Some(entry) = self.entries.lock().get_mut(&id) {
+            entry.ns = ns.to_string();
         }
     }
     /// Takes the cursor out for a getMore.
@@ -315,7 +323,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let mut cursor = task.router.cursors.take(id, &ns, task.op.session.as_ref().map(|s| s.lsid))?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
-        return pass_on(task, id, &shard, theirs, cursor).await;
+        return pass_on(task, id, &ns, &shard, theirs, cursor).await;
     }
     let streams = matches!(cursor.kind, Kind::Stream(_));
     if await_ms.is_some() && !streams {
@@ -362,14 +370,28 @@ fn keep(task: &Task<'_>, id: i64, cursor: Cursor) -> Result<()> {
     }
 }
 
-async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor: Cursor) -> Result<DocBuf> {
+/// A getMore of the shard's cursor, which may be known there by another name than `ns`.
+async fn pass_on(
+    task: &Task<'_>,
+    id: i64,
+    ns: &str,
+    shard: &ShardId,
+    theirs: i64,
+    cursor: Cursor,
+) -> Result<DocBuf> {
+    let collection = cursor.ns.split_once('.').map_or("", |(_, collection)| collection);
     let body = document::DocWriter::build(|w| {
         w.i64("getMore", theirs);
-        let rest = task.forward(&["getMore"], &Versions::NONE, |_| {});
+        w.string("collection", collection);
+        let rest = task.forward(&["getMore", "collection"], &Versions::NONE, |_| {});
         w.fields_of(rest.doc());
     });
+    let renamed = |reply: DocBuf| match cursor.ns == ns {
+        true => reply,
+        false => body::renamed_cursor(reply.doc(), ns),
+    };
     // A lost reply takes its batch with it, so this is never sent twice.
-    match task.call(Call::new(shard, body.doc())).await {
+    match task.call(Call::new(shard, body.doc())).await.map(renamed) {
         Ok(reply) if body::cursor_id(reply.doc()) == 0 => {
             task.router.cursors.forget(id);
             Ok(reply)

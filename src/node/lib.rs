@@ -225,6 +225,7 @@ impl Node {
             now_ms: self.now_ms(),
             cluster_time: self.cluster_time(),
             timeless: false,
+            clockless: !self.is_replica_set(),
             seed: runtime::random(),
             scripts: Scripts::new(self.scripting.get().cloned()),
         }

@@ -213,7 +213,8 @@ impl WriteConcern {
                     }
                     wc.w = WriteAck::Nodes(n);
                 }
-                ("w", ValueRef::Null | ValueRef::Undefined) => {}
+                // The mode without a name, which no set has.
+                ("w", ValueRef::Null | ValueRef::Undefined) => wc.w = WriteAck::Mode(String::new()),
                 ("w", v) => {
                     bail!(
                         FAILED_TO_PARSE,

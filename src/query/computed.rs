@@ -2,7 +2,7 @@
 
 use crate::expression::{Expression, Variables, Vars};
 use crate::{ParseContext, QueryContext};
-use document::{Doc, Result, Timestamp, Value};
+use document::{Doc, Result, Value};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -16,19 +16,20 @@ impl Computed {
     pub fn parse(v: &Value, ctx: &QueryContext) -> Result<Computed> {
         let names = Variables::with_names(ctx.variables.keys())
             .timeless(ctx.timeless)
+            .clockless(ctx.clockless)
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
             .with_scripts(&ctx.scripts);
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
-        vars.cluster_time = known(ctx.cluster_time);
+        vars.cluster_time = ctx.shown_cluster_time();
         Ok(Computed { expression, vars: Arc::new(vars), source: Arc::new(v.clone()) })
     }
     /// The same at the time of `ctx`.
     pub fn at_time_of(&self, ctx: &ParseContext) -> Computed {
         let mut vars = (*self.vars).clone();
         vars.now_ms = ctx.now_ms;
-        vars.cluster_time = known(ctx.cluster_time);
+        vars.cluster_time = ctx.shown_cluster_time();
         Computed { vars: Arc::new(vars), ..self.clone() }
     }
     pub fn expression(&self) -> &Expression {
@@ -45,9 +46,4 @@ impl Computed {
     pub fn eval_bool(&self, root: Doc<'_>) -> Result<bool> {
         self.expression.eval_bool(root, &mut (*self.vars).clone())
     }
-}
-
-/// A node that keeps no cluster time says zero.
-fn known(cluster_time: Timestamp) -> Option<Timestamp> {
-    Some(cluster_time).filter(|t| *t != Timestamp::default())
 }

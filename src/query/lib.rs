@@ -45,10 +45,19 @@ pub struct ParseContext {
     pub cluster_time: Timestamp,
     /// The command knows neither `$$NOW` nor `$$CLUSTER_TIME`.
     pub timeless: bool,
+    /// The node makes timestamps and keeps no cluster time: it is no member of a set.
+    pub clockless: bool,
     /// A number that differs from operation to operation; `$sampleRate` and `$rand` derive theirs from it.
     pub seed: u64,
     /// Where the client's functions run.
     pub scripts: script::Scripts,
+}
+
+impl ParseContext {
+    /// `$$CLUSTER_TIME`, where there is one.
+    pub fn shown_cluster_time(&self) -> Option<Timestamp> {
+        Some(self.cluster_time).filter(|t| !self.clockless && *t != Timestamp::default())
+    }
 }
 
 /// What a parser must know beside the text: the command's variables and time, and how strings compare. Its variables and

@@ -45,7 +45,11 @@ pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
 
 fn filter(node: &Node, request: Request<'_>) -> Result<Matcher> {
     match request.body.get_document("filter") {
-        Some(f) => Matcher::parse_plain(f, &node.parse_context(Document::new())),
+        Some(f) => {
+            let mut context = node.parse_context(Document::new());
+            context.timeless = true;
+            Matcher::parse_plain(f, &context)
+        }
         None => Ok(Matcher::always()),
     }
 }

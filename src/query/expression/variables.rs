@@ -69,6 +69,11 @@ impl Variables {
         self.timeless = timeless;
         self
     }
+    /// Without `$$CLUSTER_TIME`, which only members of sets keep.
+    pub fn clockless(mut self, clockless: bool) -> Variables {
+        self.no_cluster_time = clockless;
+        self
+    }
     pub fn with_text(mut self, text: &Option<Arc<TextQuery>>) -> Variables {
         self.text = text.clone();
         self
@@ -195,8 +200,8 @@ impl Vars {
 
 impl From<&crate::QueryContext> for Variables {
     fn from(ctx: &crate::QueryContext) -> Variables {
-        let no_cluster_time = ctx.cluster_time == Timestamp::default();
-        Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
+        Variables::with_names(ctx.variables.keys())
+            .clockless(ctx.shown_cluster_time().is_none())
             .timeless(ctx.timeless)
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
@@ -207,7 +212,7 @@ impl From<&crate::QueryContext> for Vars {
     fn from(ctx: &crate::QueryContext) -> Vars {
         let values = ctx.variables.iter().map(|(_, v)| v.clone());
         let mut vars = Vars::with_values(ctx.now_ms, values);
-        vars.cluster_time = Some(ctx.cluster_time).filter(|t| *t != Timestamp::default());
+        vars.cluster_time = ctx.shown_cluster_time();
         vars.seed = ctx.seed;
         vars
     }

@@ -329,6 +329,7 @@ impl<'a> Task<'a> {
             now_ms,
             cluster_time,
             timeless: false,
+            clockless: false,
             seed: runtime::random(),
             scripts,
         })

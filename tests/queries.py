@@ -45,6 +45,15 @@ def document(r, i):
     return d
 
 
+#: A view of the documents, by the name of which they are read as well.
+VIEW = [{"$match": {"k": {"$gte": 60}}}, {"$set": {"a": {"$add": ["$a", 1]}, "seen": "$s"}}]
+
+
+def array(path):
+    """The array at a path, which `$unwind` may have replaced by an element."""
+    return {"$cond": [{"$isArray": path}, path, []]}
+
+
 class Generator:
     """The same seed gives the same queries."""
 
@@ -92,6 +101,16 @@ class Generator:
             lambda: {"place": {"$geoWithin": {"$centerSphere": [near, r.uniform(0.05, 0.4)]}}},
             lambda: {"place": {"$geoIntersects": {"$geometry": self.square(near)}}},
             lambda: {"dec": {"$gt": Decimal128(str(r.randrange(100)))}},
+            lambda: {"sub": self.of("sub")},
+            lambda: {"tags.0": r.choice(WORDS)},
+            lambda: {"tags": {"$elemMatch": {"$gte": r.choice(WORDS), "$lt": r.choice(WORDS)}}},
+            lambda: {"items": self.of("items")},
+            lambda: {"items.p": r.randrange(6), "items.q": {"$gte": r.randrange(20)}},
+            lambda: {"sub.y": {"$in": [None, r.choice([True, "t"])]}},
+            lambda: {"s": {"$not": {"$regex": r.choice(WORDS)[2:4]}}},
+            lambda: {"when": {"$gte": self.of("when"), "$lt": DAY + datetime.timedelta(hours=r.randrange(2000))}},
+            lambda: {"b": {"$gte": r.randrange(10, 40)}},
+            lambda: {"sub.x": {"$gt": r.randrange(9)}, "a": {"$lt": r.randrange(3, 12)}},
         ]
         if depth < 2 and r.random() < 0.3:
             parts = [self.condition(depth + 1) for _ in range(r.randrange(2, 4))]
@@ -135,7 +154,11 @@ class Generator:
         r = self.r
         out = {"filter": self.filter()}
         ordered = r.random() < 0.55
-        if ordered:
+        if "$text" in out["filter"] and r.random() < 0.6:
+            score = {"score": {"$meta": "textScore"}}
+            out |= {"sort": {**score, "_id": 1}, "projection": {**score, "k": 1}}
+            ordered = True
+        elif ordered:
             out["sort"] = self.order()
             if r.random() < 0.5:
                 out["limit"] = r.randrange(1, 60)
@@ -144,14 +167,32 @@ class Generator:
         elif r.random() < 0.06 and "$text" not in out["filter"]:
             out["filter"] = {"place": {"$nearSphere": {"$geometry": self.of("place"), "$maxDistance": 2_000_000}}}
             ordered, out["limit"] = True, r.randrange(1, 40)
-        if r.random() < 0.5:
+        if r.random() < 0.5 and "projection" not in out:
             out["projection"] = self.projection()
         if r.random() < 0.12 and "$text" not in out["filter"]:
             out["collation"] = {"locale": r.choice(["en", "sv", "fr"]), "strength": r.randrange(1, 4)}
         if r.random() < 0.1 and "place" not in out["filter"]:
             out["let"], out["filter"] = {"v": r.randrange(12)}, {"$expr": {"$lte": ["$a", "$$v"]}}
         out["batchSize"] = r.choice([2, 17, 101, 1000])
-        return out, ordered
+        return {"find": self.target(out), **out}, ordered
+
+    def target(self, query):
+        """The collection, or its view, which knows neither its text index nor its places."""
+        bound = any(name in str(query) for name in ("$text", "$near", "$geoNear"))
+        return "v" if not bound and self.r.random() < 0.15 else "c"
+
+    def count(self):
+        r = self.r
+        out = {"query": self.filter()}
+        if r.random() < 0.3:
+            out |= {"skip": r.randrange(30), "limit": r.randrange(1, 400)}
+        return {"count": self.target(out), **out}
+
+    def distinct(self):
+        r = self.r
+        key = r.choice(["a", "s", "tags", "items.p", "items", "sub", "sub.x", "name", "dec", "when", "flags"])
+        out = {"key": key, "query": self.filter()}
+        return {"distinct": self.target(out), **out}
 
     def expression(self, depth=0):
         r = self.r
@@ -171,6 +212,19 @@ class Generator:
             lambda: {"$strLenCP": {"$ifNull": ["$s", ""]}},
             lambda: {"$let": {"vars": {"v": number()}, "in": {"$add": ["$$v", 1]}}},
             lambda: {"$switch": {"branches": [{"case": {"$eq": ["$s", r.choice(WORDS)]}, "then": 1}], "default": 2}},
+            lambda: {"$size": {"$filter": {"input": array("$items"), "cond": {"$gt": ["$$this.q", r.randrange(20)]}}}},
+            lambda: {"$sum": {"$map": {"input": array("$items"), "as": "i", "in": {"$multiply": ["$$i.p", r.randrange(1, 4)]}}}},
+            lambda: {"$size": {"$setIntersection": [array("$tags"), r.sample(WORDS, 4)]}},
+            lambda: {"$indexOfArray": [array("$tags"), r.choice(WORDS)]},
+            lambda: {"$first": {"$sortArray": {"input": array("$items.q"), "sortBy": -1}}},
+            lambda: {"$strcasecmp": [{"$ifNull": ["$s", ""]}, r.choice(WORDS)]},
+            lambda: {"$bitAnd": ["$flags", r.randrange(1, 64)]},
+            lambda: {"$dateDiff": {"startDate": DAY, "endDate": "$when", "unit": r.choice(["day", "week", "hour"])}},
+            lambda: {"$toInt": {"$floor": {"$divide": ["$k", r.randrange(2, 9)]}}},
+            lambda: {"$getField": {"field": "x", "input": {"$ifNull": ["$sub", {}]}}},
+            lambda: {"$cond": [{"$regexMatch": {"input": "$text", "regex": r.choice(WORDS)}}, 1, number()]},
+            lambda: {"$size": {"$split": ["$text", r.choice(WORDS)[:2]]}},
+            lambda: {"$convert": {"input": {"$toString": "$k"}, "to": "long", "onError": -1}},
         ])()
 
     def accumulators(self):
@@ -179,7 +233,10 @@ class Generator:
             ("n", {"$sum": 1}), ("total", {"$sum": "$k"}), ("least", {"$min": "$b"}), ("most", {"$max": "$when"}), ("mean", {"$avg": "$a"}),
             ("set_s", {"$addToSet": "$s"}), ("first", {"$first": "$k"}), ("last", {"$last": "$s"}), ("list", {"$push": "$a"}),
             ("top", {"$topN": {"n": 2, "sortBy": {"b": -1, "_id": 1}, "output": "$k"}}), ("low", {"$minN": {"n": 3, "input": "$k"}}),
-            ("count", {"$count": {}}), ("computed", {"$sum": self.expression()}),
+            ("count", {"$count": {}}), ("computed", {"$sum": self.expression()}), ("early", {"$firstN": {"n": 2, "input": "$k"}}),
+            ("late", {"$lastN": {"n": 2, "input": "$s"}}), ("high", {"$maxN": {"n": 2, "input": "$flags"}}),
+            ("bottom", {"$bottom": {"sortBy": {"a": 1, "_id": 1}, "output": ["$k", "$a"]}}), ("merged", {"$mergeObjects": "$sub"}),
+            ("set_sub", {"$addToSet": "$sub"}), ("any", {"$max": {"$gt": ["$a", r.randrange(12)]}}),
         ]
         return dict(r.sample(every, r.randrange(1, 5)))
 
@@ -196,8 +253,32 @@ class Generator:
             {"rank": {"$documentNumber": {}}},
             {"before": {"$shift": {"output": "$k", "by": -1, "default": -1}}},
             {"most": {"$max": "$k", "window": {"documents": [-2, 2]}}},
+            {"filled": {"$locf": "$b"}},
+            {"ahead": {"$push": "$k", "window": {"documents": [0, 2]}}},
         ])
-        return [{"$setWindowFields": {"partitionBy": r.choice(["$s", "$a", None]), "sortBy": {"_id": 1}, "output": output}}]
+        by = {"_id": 1}
+        if r.random() < 0.4:
+            # Ties share their value.
+            by, output = r.choice([
+                ({"a": 1}, {"place": {r.choice(["$rank", "$denseRank"]): {}}}),
+                ({"k": 1}, {"around": {"$sum": "$a", "window": {"range": [-r.randrange(1, 9), r.randrange(9)]}}}),
+                ({"when": 1}, {"lately": {"$max": "$k", "window": {"range": [-r.randrange(1, 40), "current"], "unit": "hour"}}}),
+            ])
+        return [{"$setWindowFields": {"partitionBy": r.choice(["$s", "$sub.x", None]), "sortBy": by, "output": output}}]
+
+    def graph(self):
+        r = self.r
+        graph = {"from": "other", "startWith": r.choice(["$a", "$sub.x"]), "connectFromField": "sub.x", "connectToField": "a", "as": "set_g"}
+        if r.random() < 0.5:
+            graph["maxDepth"] = r.randrange(2)
+        if r.random() < 0.5:
+            graph["restrictSearchWithMatch"] = {"flags": {"$lt": r.randrange(20, 256)}}
+        return [{"$graphLookup": graph}, {"$set": {"set_g": {"$size": "$set_g"}}}]
+
+    def fusion(self):
+        """Documents that several ranked pipelines find. Those of the same score come in any order."""
+        ranked = lambda: [{"$match": self.condition()}, {"$sort": self.order()}, {"$limit": self.r.randrange(1, 30)}]
+        return [{"$rankFusion": {"input": {"pipelines": {name: ranked() for name in ("one", "two")}}}}]
 
     def lookup(self):
         r = self.r
@@ -224,6 +305,10 @@ class Generator:
         if depth == 0:
             steps += [
                 self.lookup,
+                self.graph,
+                lambda: [{"$densify": {"field": "k", "range": {"step": 3, "bounds": [r.randrange(300), r.randrange(300, 500)]}}}],
+                lambda: [{"$fill": {"sortBy": {"_id": 1}, "output": {"b": r.choice([{"method": "locf"}, {"value": 0}])}}}],
+                lambda: [{"$unionWith": {"coll": "v", "pipeline": [{"$match": self.condition()}]}}],
                 lambda: [{"$unionWith": {"coll": "other", "pipeline": [{"$match": self.condition()}]}}],
                 lambda: [{"$redact": {"$cond": [{"$lt": ["$a", r.randrange(3, 12)]}, "$$KEEP", "$$PRUNE"]}}],
             ]
@@ -239,6 +324,7 @@ class Generator:
             lambda: [{"$count": "n"}],
             lambda: [{"$sortByCount": r.choice(["$s", "$a"])}],
             lambda: [{"$bucket": {"groupBy": "$k", "boundaries": [0, 100, 400, 900], "default": "rest", "output": {"n": {"$sum": 1}}}}],
+            lambda: [{"$bucketAuto": {"groupBy": r.choice(["$k", "$a", "$s"]), "buckets": r.randrange(2, 7), "output": {"n": {"$sum": 1}}}}],
             lambda: [{"$facet": {"one": [{"$match": self.condition()}, {"$count": "n"}], "two": [*self.group(), {"$sort": {"_id": 1}}]}}],
             lambda: [{"$replaceRoot": {"newRoot": {"_id": "$_id", "k": "$k", "v": self.expression()}}}],
             lambda: [{"$sort": self.order()}, {"$skip": r.randrange(10)}, {"$limit": r.randrange(1, 50)}],
@@ -248,18 +334,20 @@ class Generator:
         """The arguments of an aggregate, and whether its order is given."""
         r = self.r
         head = [{"$match": self.filter()}] if r.random() < 0.85 else []
-        if r.random() < 0.05:
+        if r.random() < 0.04:
+            head = self.fusion()
+        elif r.random() < 0.05:
             head = [{"$geoNear": {"near": self.of("place"), "distanceField": "d", "key": "place", "maxDistance": 3_000_000}}, {"$limit": 200}]
         steps = [s for _ in range(r.randrange(0, 3)) for s in self.stages()]
         out = {"pipeline": head + steps + self.ending()}
         if r.random() < 0.08 and "$text" not in str(out):
             out["collation"] = {"locale": "en", "strength": r.randrange(1, 4)}
-        out["batchSize"] = r.choice([2, 50, 1000])
-        return out, is_ordered(out["pipeline"])
+        out["cursor"] = {"batchSize": r.choice([2, 50, 1000])}
+        return {"aggregate": self.target(out), **out}, is_ordered(out["pipeline"])
 
 
 #: Stages that leave the order as it is.
-KEEP_ORDER = {"$match", "$set", "$unset", "$limit", "$skip", "$lookup", "$redact", "$replaceRoot", "$unwind"}
+KEEP_ORDER = {"$match", "$set", "$unset", "$limit", "$skip", "$lookup", "$graphLookup", "$redact", "$replaceRoot", "$unwind"}
 
 
 def is_ordered(pipeline):
@@ -268,4 +356,4 @@ def is_ordered(pipeline):
     if "$sort" not in names:
         return False
     last = len(names) - 1 - names[::-1].index("$sort")
-    return not {"$unwind", "$unionWith"} & set(names[:last]) and set(names[last + 1:]) <= KEEP_ORDER
+    return not {"$unwind", "$unionWith", "$densify"} & set(names[:last]) and set(names[last + 1:]) <= KEEP_ORDER

@@ -13,7 +13,7 @@ import pytest
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
 from pymongo.errors import OperationFailure
-from queries import Generator, documents
+from queries import VIEW, Generator, documents
 
 FINDS = int(os.environ.get("MIRROR_FINDS", 300))
 PIPELINES = int(os.environ.get("MIRROR_PIPELINES", 200))
@@ -22,10 +22,16 @@ DOCUMENTS = 1000
 BOUNDS = [MinKey(), *range(100, DOCUMENTS, 100), MaxKey()]
 INDEXES = [
     [("a", 1), ("b", 1)], [("s", 1), ("when", -1)], [("tags", 1)], [("items.p", 1), ("items.q", 1)], [("place", "2dsphere")],
-    [("text", "text")], [("name", 1)], [("k", 1), ("a", 1)],
+    [("text", "text")], [("name", 1)], [("k", 1), ("a", 1)], [("sub.x", 1), ("a", -1)], [("flags", "hashed")], [("sub.$**", 1)],
 ]
 # Those without which a query is an error.
 NEEDED = [keys for keys in INDEXES if keys[0][1] in ("text", "2dsphere")]
+# Those that hold some of the documents only, or hold strings by a collation.
+SPECIAL = [
+    pymongo.IndexModel([("b", 1)], partialFilterExpression={"b": {"$gte": 10}}),
+    pymongo.IndexModel([("dec", 1)], sparse=True),
+    pymongo.IndexModel([("name", 1), ("a", 1)], collation={"locale": "en", "strength": 2}),
+]
 
 
 # Another move is under way, or what the last one left there is not deleted yet.
@@ -57,11 +63,12 @@ class Mover(threading.Thread):
             self.stopping.wait(0.02)
 
 
-def load(client, docs, indexes):
+def load(client, docs, indexes, special):
     client.mirror.c.insert_many(docs)
     client.mirror.other.insert_many(docs[::3])
     for name in ("c", "other"):
-        client.mirror[name].create_indexes([pymongo.IndexModel(keys) for keys in indexes])
+        client.mirror[name].create_indexes([pymongo.IndexModel(keys) for keys in indexes] + special)
+    client.mirror.command("create", "v", viewOn="c", pipeline=VIEW)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +87,7 @@ def deployments(tmp_path_factory):
             for name in ("c", "other"):
                 client.admin.command("shardCollection", f"mirror.{name}", key={"k": 1})
         for i, client in enumerate(clients):
-            load(client, docs, NEEDED if i == 1 else INDEXES)
+            load(client, docs, *((NEEDED, []) if i == 1 else (INDEXES, SPECIAL)))
         for mover in movers:
             mover.start()
         yield docs, [client.mirror for client in clients], movers
@@ -95,9 +102,12 @@ def deployments(tmp_path_factory):
 
 
 def answer(database, command):
-    """All documents of a query's cursor, or the code it failed with."""
+    """All documents of a query's cursor, or values of a distinct, or the number of a count, or the code it failed with."""
     try:
-        cursor = database.command(command)["cursor"]
+        reply = database.command(command)
+        if "cursor" not in reply:
+            return reply.get("values", [reply.get("n")])
+        cursor = reply["cursor"]
         found, batch = cursor["firstBatch"], command.get("batchSize") or command["cursor"]["batchSize"]
         collection = command.get("find") or command["aggregate"]
         while cursor["id"]:
@@ -151,7 +161,7 @@ def test_generated_finds(deployments):
     generator, before, counts = Generator(docs, SEED), [m.moves for m in movers], []
     for _ in range(FINDS):
         command, ordered = generator.find()
-        counts.append(same(databases, {"find": "c", **command}, ordered))
+        counts.append(same(databases, command, ordered))
     judge(counts, movers, before)
 
 
@@ -160,8 +170,16 @@ def test_generated_pipelines(deployments):
     generator, before, counts, in_order = Generator(docs, SEED + 1), [m.moves for m in movers], [], 0
     for _ in range(PIPELINES):
         command, ordered = generator.pipeline()
-        batch = command.pop("batchSize")
         in_order += ordered
-        counts.append(same(databases, {"aggregate": "c", "cursor": {"batchSize": batch}, **command}, ordered))
+        counts.append(same(databases, command, ordered))
     assert in_order * 20 >= PIPELINES, in_order
+    judge(counts, movers, before)
+
+
+def test_generated_counts_and_distincts(deployments):
+    docs, databases, movers = deployments
+    generator, before, counts = Generator(docs, SEED + 2), [m.moves for m in movers], []
+    for _ in range(FINDS // 2):
+        counts.append(same(databases, generator.count(), True))
+        counts.append(same(databases, generator.distinct(), False))
     judge(counts, movers, before)

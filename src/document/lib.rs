@@ -30,6 +30,7 @@ pub mod number;
 pub mod oid;
 pub mod path;
 pub mod raw;
+pub mod shell;
 pub mod token_key;
 pub mod uuid;
 pub mod validate;

@@ -36,9 +36,7 @@ pub fn kind(d: Doc<'_>) -> Option<&'static str> {
 /// BadValue (2) says what is wrong with it.
 pub fn read(d: Doc<'_>) -> Result<Geometry> {
     let Some(kind) = kind(d) else {
-        let shown = d
-            .get("type")
-            .map_or("missing".to_string(), |v| document::extended_json::to_relaxed(&v.to_value()));
+        let shown = d.get("type").map_or("missing".to_string(), |v| document::shell::value(&v.to_value()));
         bail!(BAD_VALUE, "unknown GeoJSON type: {shown}");
     };
     let strict = reference_system(d)?;

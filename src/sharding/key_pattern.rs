@@ -36,7 +36,7 @@ impl ShardKeyPattern {
                 _ => bail!(
                     BAD_VALUE,
                     "Shard key {} can contain either a single 'hashed' field or multiple numerical fields set to a value of 1. Failed to parse field {path}",
-                    document::extended_json::to_relaxed(&Value::Document(pattern.clone()))
+                    document::shell::document(pattern)
                 ),
             };
             if fields.iter().any(|f: &Field| f.path == path) {
@@ -137,8 +137,8 @@ impl ShardKeyPattern {
             bail!(
                 BAD_VALUE,
                 "{} is not a full shard key of {}",
-                document::extended_json::to_relaxed(&Value::Document(bound.clone())),
-                document::extended_json::to_relaxed(&Value::Document(self.document.clone()))
+                document::shell::document(bound),
+                document::shell::document(&self.document)
             );
         }
         let mut key = Vec::with_capacity(16 * self.fields.len());
@@ -201,7 +201,7 @@ impl ShardKeyPattern {
         // Strings that are equal by a collation may be on different shards.
         let unique = spec.get("unique").is_some_and(Value::truthy);
         if unique && !pattern.keys().eq(["_id"]) && !(prefixed && simple) {
-            let shown = |d: &Document| document::extended_json::to_relaxed(&Value::Document(d.clone()));
+            let shown = |d: &Document| document::shell::document(d);
             bail!(
                 CANNOT_CREATE_INDEX,
                 "cannot create unique index over {} with shard key pattern {}",

@@ -381,7 +381,7 @@ impl Collection {
             }
         }
         if self.indexes.len() >= MAX_INDEXES {
-            let key = document::extended_json::to_relaxed(&Value::Document(spec.key().clone()));
+            let key = document::shell::document(spec.key());
             bail!(CANNOT_CREATE_INDEX, "add index fails, too many indexes for {} key:{key}", self.ns());
         }
         Ok(SpecConflict::None)

@@ -2,7 +2,7 @@
 //! that it can be resumed again, and the end of the stream. A router's merged stream goes through the same.
 
 use super::event::{Event, Watch, invalidate};
-use document::{DocBuf, Document, Result, Value, bail};
+use document::{DocBuf, Document, Result, bail};
 use query::change_stream::split::split;
 use query::change_stream::{Start, Token};
 use query::pipeline::{Execution, Parsed, Pipeline, PipelineHost, Run};
@@ -182,7 +182,7 @@ impl Delivery {
             false => bail!(
                 CHANGE_STREAM_FATAL_ERROR,
                 "cannot resume stream; the resume token was not found. {}",
-                document::extended_json::to_relaxed(&Value::Document(token.to_document()))
+                document::shell::document(&token.to_document())
             ),
         }
     }
@@ -204,13 +204,9 @@ impl Delivery {
                 "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. \
                  Modifying the _id field of an event makes it impossible to resume the stream from that point. Only \
                  transformations that retain the unmodified _id field are allowed. Expected: {} but found: {}",
-                document::extended_json::to_relaxed(&Value::from(
-                    document::doc! { "_id": token.to_document() }
-                )),
+                document::shell::document(&document::doc! { "_id": token.to_document() }),
                 match id {
-                    Some(id) => document::extended_json::to_relaxed(&Value::from(
-                        document::doc! { "_id": id.to_value() }
-                    )),
+                    Some(id) => document::shell::document(&document::doc! { "_id": id.to_value() }),
                     None => "{}".to_string(),
                 }
             );
@@ -234,7 +230,7 @@ impl Resume {
                 == (event.time, event.operation_index, event.from_invalidate)
     }
     fn missed(&self) -> document::Error {
-        let shown = document::extended_json::to_relaxed(&Value::Document(self.token.to_document()));
+        let shown = document::shell::document(&self.token.to_document());
         document::err!(
             CHANGE_STREAM_FATAL_ERROR,
             "cannot resume stream; the resume token was not found. {shown}"

@@ -235,12 +235,7 @@ fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Docu
     let mut reply = Document::new();
     let Some(index) = index else { return Ok(reply) };
     let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| is_named(s, index)) else {
-        bail!(
-            INDEX_NOT_FOUND,
-            "cannot find index {} for ns {}",
-            document::extended_json::to_relaxed(&Value::from(index)),
-            c.ns()
-        )
+        bail!(INDEX_NOT_FOUND, "cannot find index {} for ns {}", document::shell::document(index), c.ns())
     };
     check_index_change(found, index)?;
     for option in ["expireAfterSeconds", "hidden", "unique", "prepareUnique"] {

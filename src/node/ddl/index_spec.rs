@@ -91,7 +91,7 @@ pub(super) fn check_spec(spec: &Document) -> Result<IndexSpec> {
 }
 
 fn shown(spec: &Document) -> String {
-    document::extended_json::to_relaxed(&Value::from(spec))
+    document::shell::document(spec)
 }
 
 fn check_version(spec: &Document) -> Result<()> {
@@ -100,7 +100,7 @@ fn check_version(spec: &Document) -> Result<()> {
             CANNOT_CREATE_INDEX,
             "Invalid index specification {}; cannot create an index with v={}",
             shown(spec),
-            document::extended_json::to_relaxed(v)
+            document::shell::value(v)
         ),
         _ => Ok(()),
     }

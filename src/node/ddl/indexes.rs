@@ -12,7 +12,7 @@ use document::{Collation, Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::index::{SpecConflict, in_message};
+use storage::index::SpecConflict;
 use storage::{CollectionMeta, CollectionSnapshot, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
@@ -168,7 +168,11 @@ fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
     let on_plane = spec.get_document("key").is_some_and(|k| k.iter().any(|(_, v)| v.as_str() == Some("2d")));
     let check_plane = |collation: &Collation| match collation.document() {
         Some(full) if on_plane => {
-            bail!(CANNOT_CREATE_INDEX, "Index type '2d' does not support collation: {}", in_message(full))
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "Index type '2d' does not support collation: {}",
+                document::shell::document(full)
+            )
         }
         _ => Ok(()),
     };
@@ -198,7 +202,9 @@ fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
 
 /// A collation as messages show it.
 fn shown(collation: &Collation) -> String {
-    collation.document().map_or_else(|| in_message(&doc! { "locale": "simple" }), in_message)
+    collation
+        .document()
+        .map_or_else(|| document::shell::document(&doc! { "locale": "simple" }), document::shell::document)
 }
 
 /// The definition of an index for a collection whose default may differ: it names even the simple collation.
@@ -418,17 +424,13 @@ fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
                 .map(|s| s.name().to_string())
                 .collect();
             match found.as_slice() {
-                [] => bail!(
-                    INDEX_NOT_FOUND,
-                    "can't find index with key: {}",
-                    document::extended_json::to_relaxed(index)
-                ),
+                [] => bail!(INDEX_NOT_FOUND, "can't find index with key: {}", document::shell::value(index)),
                 [_] => Ok(found),
                 _ => bail!(
                     AMBIGUOUS_INDEX_KEY_PATTERN,
                     "{} indexes found for key: {}, identify by name instead.",
                     found.len(),
-                    document::extended_json::to_relaxed(index)
+                    document::shell::value(index)
                 ),
             }
         }

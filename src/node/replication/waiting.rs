@@ -63,7 +63,7 @@ impl Node {
         bail!(
             UNSATISFIABLE_WRITE_CONCERN,
             "Not enough nodes match write concern mode \"{}\"",
-            document::extended_json::to_relaxed(&mode)
+            document::shell::value(&mode)
         )
     }
 

@@ -146,7 +146,7 @@ pub fn operation_namespace(raw: Doc<'_>, namespaces: usize) -> Result<usize> {
         _ => bail!(
             BAD_VALUE,
             "BulkWrite ops entry {} has an invalid nsInfo index.",
-            document::extended_json::to_relaxed(&Value::Document(raw.to_document()))
+            document::shell::document(&raw.to_document())
         ),
     }
 }

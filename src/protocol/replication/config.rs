@@ -241,7 +241,7 @@ impl SetConfig {
                 if document::number::as_f64(count).is_none_or(|n| n < 1.0) {
                     return Err(invalid(format!(
                         "Value for {mode}.{tag} must be positive, but found {}",
-                        document::extended_json::to_relaxed(count)
+                        document::shell::value(count)
                     )));
                 }
                 if !self.has_tag(tag) {

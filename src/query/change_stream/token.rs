@@ -89,15 +89,11 @@ impl Token {
             bail!(
                 40647,
                 "Bad resume token: _data of missing or of wrong type: {}",
-                document::extended_json::to_relaxed(&Value::Document(d.clone()))
+                document::shell::document(d)
             )
         };
         if d.get("_typeBits").is_some_and(|v| !matches!(v, Value::Binary(_))) {
-            bail!(
-                40648,
-                "Bad resume token: _typeBits of wrong type: {}",
-                document::extended_json::to_relaxed(&Value::Document(d.clone()))
-            );
+            bail!(40648, "Bad resume token: _typeBits of wrong type: {}", document::shell::document(d));
         }
         if text.is_empty() {
             bail!(40649, "Bad resume token: _data is empty");

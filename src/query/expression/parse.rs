@@ -117,7 +117,7 @@ pub fn object(d: &Document, vars: &Variables) -> Result<Expression> {
             bail!(
                 15983,
                 "an object representing an expression must have exactly one field: {}",
-                show(&Value::Document(d.clone()))
+                document::shell::document(d)
             );
         }
         return operator(name, argument, vars);
@@ -225,37 +225,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// A value as messages show it: the shell's spelling, roughly.
-pub fn show(v: &Value) -> String {
-    match v {
-        Value::Document(d) if d.is_empty() => "{}".to_string(),
-        Value::Document(d) => {
-            let parts: Vec<String> = d.iter().map(|(k, v)| format!("{k}: {}", show(v))).collect();
-            format!("{{ {} }}", parts.join(", "))
-        }
-        Value::Array(a) if a.is_empty() => "[]".to_string(),
-        Value::Array(a) => format!("[ {} ]", a.iter().map(show).collect::<Vec<_>>().join(", ")),
-        Value::String(s) => format!("\"{s}\""),
-        Value::Int32(i) => i.to_string(),
-        Value::Int64(i) => i.to_string(),
-        Value::Double(d) if d.trunc() == *d && d.abs() < 1e15 => format!("{d:.1}"),
-        Value::Double(d) if d.is_nan() => "nan.0".to_string(),
-        Value::Double(d) => d.to_string(),
-        Value::Boolean(b) => b.to_string(),
-        Value::Null => "null".to_string(),
-        Value::Undefined => "undefined".to_string(),
-        Value::MinKey => "MinKey".to_string(),
-        Value::MaxKey => "MaxKey".to_string(),
-        Value::ObjectId(o) => format!("ObjectId('{}')", o.hex()),
-        Value::DateTime(ms) => format!("new Date({ms})"),
-        Value::Regex(r) => format!("/{}/{}", r.pattern, r.options),
-        Value::Timestamp(t) => format!("Timestamp({}, {})", t.secs, t.inc),
-        Value::Decimal128(d) => super::number::decimal_text(*d),
-        Value::Binary(b) => format!("BinData({}, {})", b.subtype, hex(&b.bytes)),
-        Value::JavaScript(s) | Value::Symbol(s) | Value::JavaScriptWithScope(s, _) => s.clone(),
-        Value::DbPointer(ns, id) => format!("DBRef('{ns}', {})", id.hex()),
-    }
-}
+pub use document::shell::value as show;
 
 /// Bytes in upper-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {

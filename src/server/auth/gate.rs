@@ -134,7 +134,7 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
     if asker.satisfies(command.needs) {
         return Ok(());
     }
-    let shown = storage::index::in_message(&masked(request));
+    let shown = document::shell::document(&masked(request));
     let attr = doc! { "command": command.name, "db": request.db, "user": user.name.to_document() };
     service.log.debug(
         1,

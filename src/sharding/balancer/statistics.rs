@@ -123,7 +123,7 @@ pub(crate) fn zone_views(collection: &Sharded, ranges: Vec<ZoneRange>) -> Result
             pair[0].zone,
             pair[1].zone,
             collection.info.ns,
-            document::extended_json::to_relaxed(&Value::Document(pair[1].min.clone()))
+            document::shell::document(&pair[1].min)
         ),
         None => Ok(zones),
     }

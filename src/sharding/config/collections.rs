@@ -250,11 +250,9 @@ impl ConfigServer {
                 entry.remove("maxChunkSizeBytes");
             }
             Some((Some(mib), _)) if (1..=1024).contains(&mib) => entry.insert("maxChunkSizeBytes", mib * MIB),
-            Some((_, v)) => bail!(
-                INVALID_OPTIONS,
-                "Chunk size '{}' out of range [1MB, 1GB]",
-                document::extended_json::to_relaxed(v)
-            ),
+            Some((_, v)) => {
+                bail!(INVALID_OPTIONS, "Chunk size '{}' out of range [1MB, 1GB]", document::shell::value(v))
+            }
         }
         if let Some(enable) = body.get_bool("enableAutoMerger") {
             entry.insert("enableAutoMerge", enable);

@@ -293,7 +293,7 @@ pub fn require_majority(op: &Operation, command: &str) -> Result<()> {
         bail!(
             INVALID_OPTIONS,
             "{command} must be called with majority writeConcern, got {}",
-            document::extended_json::to_relaxed(&Value::Document(op.write_concern.to_document()))
+            document::shell::document(&op.write_concern.to_document())
         );
     }
     Ok(())
@@ -342,5 +342,5 @@ pub(crate) fn required_doc<'v>(body: &'v Document, name: &str) -> Result<&'v Doc
 }
 /// A value as messages show it.
 pub(crate) fn shown(d: &Document) -> String {
-    document::extended_json::to_relaxed(&Value::Document(d.clone()))
+    document::shell::document(d)
 }

@@ -226,7 +226,7 @@ fn with_sequences(task: &Task<'_>, mut command: Document) -> Document {
 }
 
 fn text(d: &Document) -> String {
-    document::extended_json::to_relaxed(&Value::Document(d.clone()))
+    document::shell::document(d)
 }
 
 /// The client's command on every shard that owns a chunk; each is asked though another fails.

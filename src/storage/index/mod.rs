@@ -31,7 +31,6 @@ pub use build::IndexBuild;
 pub(crate) use cursor::read_record_id;
 pub use cursor::{IndexCursor, IndexEntry, prefix_end};
 pub(crate) use duplicate::duplicate_key;
-pub use duplicate::in_message;
 pub use keys::Met;
 pub use spec::{
     FieldKind, IndexSpec, KeyField, PredicateFactory, SpecConflict, conflict, default_name,

@@ -10,7 +10,6 @@ use geo::cells::Layout;
 use geo::region::{is_geojson, stored};
 use geo::{geojson, legacy};
 
-use super::duplicate::in_message;
 use super::keys::{Met, for_each_plain_key};
 use super::spec::{FieldKind, IndexSpec};
 
@@ -145,7 +144,7 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
                     "point not in interval of [ {}, {} ] :: caused by :: {}",
                     grid.min,
                     grid.max,
-                    in_message(&doc.to_document())
+                    document::shell::document(&doc.to_document())
                 ),
             }
         }
@@ -154,5 +153,5 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
 }
 
 fn no_place(doc: Doc<'_>, why: &str) -> Result<()> {
-    bail!(16755, "Can't extract geo keys: {}  {why}", in_message(&doc.to_document()))
+    bail!(16755, "Can't extract geo keys: {}  {why}", document::shell::document(&doc.to_document()))
 }

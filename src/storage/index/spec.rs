@@ -8,7 +8,6 @@ use document::{Collation, Doc, Document, Result, Value, bail};
 
 use geo::cells::{Grid, Layout, Levels};
 
-use super::duplicate::in_message;
 use super::wildcard::{self, WildcardIndex};
 use super::{Predicate, text};
 use document::fts::TextIndex;
@@ -171,7 +170,7 @@ impl IndexSpec {
             bail!(
                 CANNOT_CREATE_INDEX,
                 "Index type 'text' does not support collation: {}",
-                in_message(collation)
+                document::shell::document(collation)
             );
         }
         let text = if is_text { Some(Arc::new(TextIndex::parse(spec)?)) } else { None };
@@ -439,7 +438,7 @@ pub fn validate_key_pattern(key: &Document) -> Result<Vec<KeyField>> {
     }
     let hashed = fields.iter().filter(|f| f.kind == FieldKind::Hashed).count();
     if hashed > 1 {
-        let key = document::extended_json::to_relaxed(&Value::Document(key.clone()));
+        let key = document::shell::document(key);
         bail!(
             31303,
             "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
@@ -537,7 +536,7 @@ pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict
     let same_identity = same_identity(wanted, existing);
     let same_options = same_identity && options(wanted) == options(existing);
     let texts = || {
-        let text = |s: &IndexSpec| document::extended_json::to_relaxed(&Value::Document(s.document.clone()));
+        let text = |s: &IndexSpec| document::shell::document(&s.document);
         format!("Requested index: {}, existing index: {}", text(wanted), text(existing))
     };
     match (same_name, same_identity, same_options) {

@@ -82,14 +82,14 @@ pub fn size(input: &PathInput<'_>) -> Result<Condition> {
         bail!(
             BAD_VALUE,
             "Failed to parse $size. Expected a number in: $size: {}",
-            document::extended_json::to_relaxed(&value)
+            document::shell::value(&value)
         );
     }
     let Some(n) = number::to_i64_exact(&value) else {
         bail!(
             BAD_VALUE,
             "Failed to parse $size. Expected an integer: $size: {}",
-            document::extended_json::to_relaxed(&value)
+            document::shell::value(&value)
         );
     };
     if n > i32::MAX as i64 {

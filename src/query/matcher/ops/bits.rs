@@ -75,7 +75,7 @@ fn parse(kind: Kind, input: &PathInput<'_>) -> Result<Condition> {
 }
 
 fn mask(name: &str, v: ValueRef<'_>) -> Result<i64> {
-    let text = || document::extended_json::to_relaxed(&v.to_value());
+    let text = || document::shell::value(&v.to_value());
     match number::to_i64_exact(&v.to_value()) {
         Some(n) if n >= 0 => Ok(n),
         Some(_) => bail!(FAILED_TO_PARSE, "Expected a non-negative number in: {name}: {}", text()),

@@ -50,11 +50,7 @@ fn tag_of_number(v: ValueRef<'_>) -> Result<u8> {
         Some(0) => bail!(BAD_VALUE, "$type 0 is no longer supported. Instead use {{$exists: false}}"),
         Some(-1) => Ok(0xFF),
         Some(n @ (1..=19 | 127)) => Ok(n as u8),
-        _ => bail!(
-            BAD_VALUE,
-            "Invalid numerical type code: {}",
-            document::extended_json::to_relaxed(&v.to_value())
-        ),
+        _ => bail!(BAD_VALUE, "Invalid numerical type code: {}", document::shell::value(&v.to_value())),
     }
 }
 

@@ -159,6 +159,11 @@ fn alone(name: &str, input: &PathInput<'_>) -> Result<()> {
     }
 }
 
+/// Whether a stored value is a geometry: a GeoJSON object or a pair of coordinates.
+pub fn is_place(v: ValueRef<'_>) -> bool {
+    stored(v).is_some()
+}
+
 pub fn within(input: &PathInput<'_>) -> Result<Condition> {
     let ValueRef::Document(d) = input.argument.value() else {
         bail!(BAD_VALUE, "malformed geo query: {}", shown(input));
@@ -421,7 +426,7 @@ fn circle(v: ValueRef<'_>) -> Result<(Pair, f64)> {
 
 fn shown(input: &PathInput<'_>) -> String {
     let d = DocWriter::build(|w| w.element(&input.argument));
-    document::extended_json::to_relaxed(&ValueRef::Document(d.doc()).to_value())
+    document::shell::document(&d.to_document())
 }
 
 /// A near predicate stands once, and among the conjuncts at the top.

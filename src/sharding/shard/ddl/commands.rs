@@ -195,7 +195,7 @@ fn require_majority(op: &Operation, command: &str) -> Result<()> {
         bail!(
             INVALID_OPTIONS,
             "{command} must be called with majority writeConcern, got {}",
-            document::extended_json::to_relaxed(&Value::Document(op.write_concern.to_document()))
+            document::shell::document(&op.write_concern.to_document())
         );
     }
     Ok(())

@@ -195,7 +195,7 @@ impl Ddl {
                 bail!(
                     ALREADY_INITIALIZED,
                     "sharding already enabled for collection {ns} with options {}",
-                    document::extended_json::to_relaxed(&Value::Document(existing))
+                    document::shell::document(&existing)
                 );
             }
             state.insert("alreadySharded", true);

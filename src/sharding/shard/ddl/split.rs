@@ -247,7 +247,7 @@ impl Ddl {
                 bail!(
                     INVALID_OPTIONS,
                     "split key {} is not a full shard key of {}",
-                    document::extended_json::to_relaxed(point),
+                    document::shell::value(point),
                     shown(key.document())
                 )
             };

@@ -69,7 +69,7 @@ pub fn require_shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern
         err!(
             INDEX_NOT_FOUND,
             "can't find index with prefix {} in storeCurrentRecordId for {}",
-            document::extended_json::to_relaxed(&document::Value::Document(key.document().clone())),
+            document::shell::document(key.document()),
             view.meta().ns
         )
     })

@@ -207,7 +207,7 @@ impl Recipient {
                     DUPLICATE_KEY,
                     "two documents of {} that would come to one shard have the same _id or the same value in a unique index, such as that with _id {}",
                     self.ns,
-                    document::extended_json::to_relaxed(&id)
+                    document::shell::value(&id)
                 );
             }
             role.node.wait_all_committed().await?;

@@ -12,6 +12,8 @@ use storage::{CollectionView, IndexSpec, RecordId};
 /// A collection's `validator`, parsed once.
 pub struct Validator {
     pub matcher: Matcher,
+    /// How it was parsed.
+    context: QueryContext,
     /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
     pub refuses: bool,
     /// It asks for the time: that of the commit in which it is asked ([`WriteUnit::is_valid`]).
@@ -56,7 +58,7 @@ impl Validator {
         let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let moderate = options.get_str("validationLevel") == Some("moderate");
         let timed = names_time(filter);
-        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, timed, moderate })))
+        Ok(Some(Arc::new(Validator { matcher, context, refuses: !off && !warn, timed, moderate })))
     }
 }
 
@@ -115,9 +117,8 @@ impl WriteUnit<'_> {
         if self.is_valid(v, doc)? {
             return Ok(());
         }
-        let id = doc.get("_id").map(|v| v.to_value());
         Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(doc! {
-            "errInfo": { "failingDocumentId": id, "details": super::refusal::details(v.matcher.filter(), doc) },
+            "errInfo": super::refusal::info(v.matcher.filter(), doc, &v.context),
         }))
     }
 

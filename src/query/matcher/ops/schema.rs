@@ -179,7 +179,9 @@ fn json_types(e: &Element<'_>) -> Result<TypeSet> {
 }
 
 impl Schema {
-    fn parse(d: Doc<'_>) -> Result<Schema> {
+    /// # Errors
+    /// BadValue, FailedToParse, TypeMismatch for a schema that is none.
+    pub fn parse(d: Doc<'_>) -> Result<Schema> {
         let mut s = Schema::default();
         if d.get("type").is_some() && d.get("bsonType").is_some() {
             bail!(FAILED_TO_PARSE, "Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
@@ -258,7 +260,8 @@ impl Schema {
         self.accepts(ValueRef::Document(doc))
     }
 
-    fn accepts(&self, v: ValueRef<'_>) -> bool {
+    /// Whether a value satisfies the schema.
+    pub fn accepts(&self, v: ValueRef<'_>) -> bool {
         self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
             && self.enumeration.as_ref().is_none_or(|list| list.iter().any(|x| equal(x, v)))
             && self.accepts_typed(v)
@@ -320,6 +323,14 @@ impl Schema {
         known || self.additional.accepts(e.value())
     }
 
+    /// The first item that is equal to one before it.
+    pub fn duplicate(items: Doc<'_>) -> Option<ValueRef<'_>> {
+        let mut values: Vec<(usize, ValueRef<'_>)> = items.iter().map(|e| e.value()).enumerate().collect();
+        values.sort_by(|x, y| compare(x.1, y.1));
+        let again = values.windows(2).filter(|w| compare(w[0].1, w[1].1) == Ordering::Equal).map(|w| w[1]);
+        again.min_by_key(|(i, _)| *i).map(|(_, v)| v)
+    }
+
     fn accepts_array(&self, a: Doc<'_>) -> bool {
         within(self.item_count, a.iter().count())
             && self.items.as_ref().is_none_or(|s| a.iter().all(|e| s.accepts(e.value())))
@@ -329,7 +340,7 @@ impl Schema {
                     None => self.additional_items.accepts(e.value()),
                 })
             })
-            && (!self.unique_items || all_different(a))
+            && (!self.unique_items || Schema::duplicate(a).is_none())
     }
 }
 
@@ -381,10 +392,4 @@ fn one(holder: &document::DocBuf) -> ValueRef<'_> {
 
 fn equal(a: &Value, b: ValueRef<'_>) -> bool {
     compare(one(&a.to_holder()), b) == Ordering::Equal
-}
-
-fn all_different(a: Doc<'_>) -> bool {
-    let mut values: Vec<ValueRef<'_>> = a.iter().map(|e| e.value()).collect();
-    values.sort_by(|x, y| compare(*x, *y));
-    values.windows(2).all(|w| compare(w[0], w[1]) != Ordering::Equal)
 }

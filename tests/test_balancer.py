@@ -271,6 +271,41 @@ def test_a_donor_that_died_in_a_migration_changes_no_chunk_after_stopping(stepwi
     assert chunks_of(client, "d.c") == stopped
 
 
+@pytest.mark.timeout(300)
+def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(stepwise):
+    client = stepwise.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    for base in range(0, 320, 64):
+        client.d.c.insert_many([{"_id": base + i, "pad": b"p" * 16_000} for i in range(64)])
+    # The balancer's migration waits on its donor, right before it commits.
+    donor = stepwise.direct(0)
+    seen = fail_point(donor, "moveChunkHangAtStep5")
+    client.admin.command("balancerStart")
+    donor.admin.command("waitForFailPoint", "moveChunkHangAtStep5", timesEntered=seen + 1, maxTimeMS=120_000)
+    assert donor.config.migrationCoordinators.count_documents({}) == 1
+    process = stepwise.running["s0"][0].child
+    process.send_signal(signal.SIGSTOP)
+    started = time.monotonic()
+    try:
+        client.admin.command("balancerStop")
+        print(f"stopped within {time.monotonic() - started:.1f} s while the donor was paused")
+        stopped = chunks_of(client, "d.c")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    # The donor goes on where it was, and comes to an end.
+    fail_point(donor, "moveChunkHangAtStep5", "off")
+    until(lambda: donor.config.migrationCoordinators.count_documents({}) == 0, 120)
+    assert client.d.c.count_documents({}) == 320
+    assert chunks_of(client, "d.c") == stopped
+    # A person's migration of the same range is made, once what was copied of it before is deleted.
+    fenced = next(c for c in stopped if c["shard"] == "s0")
+    client.admin.command("moveRange", "d.c", min=fenced["min"], toShard="s1")
+    assert client.d.c.count_documents({}) == 320
+
+
 @pytest.mark.timeout(200)
 def test_a_stopped_balancer_changes_no_chunk(up):
     cluster = up("--shards", 4)

@@ -5,7 +5,9 @@ use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
 use crate::messages::Message;
 use crate::messages::migration::JoinMigrations;
 use crate::remote::Target;
+use crate::shard::migration::MoveRange;
 use document::{Document, Result, doc};
+use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::balancer::Reason;
 use std::sync::Arc;
@@ -47,13 +49,23 @@ impl ConfigServer {
     /// # Errors
     /// A fence that could not be written.
     async fn join_unsure(&self) -> Result<()> {
-        let shards: Vec<String> = self.balancer.unsure.lock().shards.iter().cloned().collect();
+        let (shards, known) = {
+            let unsure = self.balancer.unsure.lock();
+            let known: Vec<MoveRange> = unsure.migrations.iter().chain(&unsure.fenced).cloned().collect();
+            (unsure.shards.iter().cloned().collect::<Vec<_>>(), known)
+        };
+        let known = &known;
         let join = |name: String| async move {
             let joined = match self.catalog().shard(&name) {
                 Ok(shard) => {
-                    self.remote
-                        .admin(Target::Host(&shard.host), JoinMigrations { stop: None }.to_document())
-                        .await
+                    let join = JoinMigrations { stop: None }.to_document();
+                    let host = Target::Host(&shard.host);
+                    let mut joined: BoxFuture<'_, Result<Document>> = Box::pin(self.remote.admin(host, join));
+                    // A recipient waits for its donor, be that paused.
+                    for donor in known.iter().filter(|m| m.to == name).map(|m| m.from.as_str()) {
+                        joined = Box::pin(self.while_heard(donor, joined));
+                    }
+                    self.while_heard(&name, joined).await
                 }
                 // It is gone.
                 Err(_) => Ok(Document::new()),
@@ -64,12 +76,15 @@ impl ConfigServer {
             let mut unsure = self.balancer.unsure.lock();
             unsure.shards.remove(&name);
             unsure.migrations.retain(|m| m.from != name);
+            unsure.fenced.retain(|m| m.from != name);
         }
         let lost = self.balancer.unsure.lock().migrations.clone();
         for migration in &lost {
             self.fence_migration(migration).await?;
         }
-        self.balancer.unsure.lock().migrations.retain(|m| !lost.contains(m));
+        let mut unsure = self.balancer.unsure.lock();
+        unsure.migrations.retain(|m| !lost.contains(m));
+        unsure.fenced.extend(lost);
         Ok(())
     }
 

@@ -99,6 +99,8 @@ struct Unsure {
     shards: BTreeSet<String>,
     /// Those of which more is known: what this node has asked for.
     migrations: Vec<MoveRange>,
+    /// Those that cannot be committed any more, and whose donors have not said yet that they know.
+    fenced: Vec<MoveRange>,
 }
 
 /// A migration of the balancer's. Unless its end is known, it stays noted.

@@ -11,6 +11,7 @@
     allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
 )]
 
+pub mod calendar;
 pub mod collation;
 pub mod compare;
 pub mod decimal;

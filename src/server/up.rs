@@ -497,7 +497,7 @@ impl Cluster {
         if let Some(page) = self.page() {
             d.push("web", page);
         }
-        crate::log::to_json(&d)
+        document::extended_json::to_logged(&d)
     }
     pub fn rotate_logs(&self) {
         for member in self.members() {

@@ -1,43 +1,27 @@
 //! Dates as `2024-02-29T12:00:00.123Z`.
 
+use crate::calendar::{civil_from_days, days_from_civil};
+
 const DAY_MILLIS: i64 = 86_400_000;
 /// The years 0 to 9999.
 const MILLIS_MIN: i64 = -62_167_219_200_000;
 const MILLIS_MAX: i64 = 253_402_300_799_999;
 
-/// Days since 1970-01-01 of a proleptic Gregorian date. Years begin in March here, so the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + (month <= 2) as i64;
-    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
-}
-
 /// Milliseconds since the epoch as UTC, with milliseconds always; `None` outside the years 0 to 9999.
 pub fn format_date(millis: i64) -> Option<String> {
-    let date = iso_date(millis);
-    (MILLIS_MIN..=MILLIS_MAX).contains(&millis).then(|| date.replace("+00:00", "Z"))
+    (MILLIS_MIN..=MILLIS_MAX).contains(&millis).then(|| with_zone(millis, "Z"))
 }
 
 /// Milliseconds since the epoch with the offset of UTC in numbers, as logs and reports of a server have it.
 pub fn iso_date(millis: i64) -> String {
+    with_zone(millis, "+00:00")
+}
+
+fn with_zone(millis: i64, zone: &str) -> String {
     let (year, month, day) = civil_from_days(millis.div_euclid(DAY_MILLIS));
     let rest = millis.rem_euclid(DAY_MILLIS);
     let (hour, minute, second, milli) = (rest / 3_600_000, rest / 60_000 % 60, rest / 1000 % 60, rest % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}+00:00")
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}{zone}")
 }
 
 /// Reads `YYYY-MM-DD[THH:MM[:SS[.fraction]][Z|+HH[:]MM]]`.

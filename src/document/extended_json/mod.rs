@@ -9,4 +9,4 @@ mod write;
 
 pub use date::{format_date, iso_date, parse_date};
 pub use parse::from_str;
-pub use write::{to_canonical, to_relaxed};
+pub use write::{to_canonical, to_logged, to_relaxed, write_logged, write_text};

@@ -7,24 +7,50 @@ use std::fmt::Write;
 
 /// Relaxed: plain numbers and ISO dates where nothing is lost that a reader of logs needs.
 pub fn to_relaxed(v: &Value) -> String {
-    let mut w = Writer { out: String::new(), canonical: false };
-    w.value(v);
-    w.out
+    written(v, Form::Relaxed)
 }
 
 /// Canonical: every type is kept.
 pub fn to_canonical(v: &Value) -> String {
-    let mut w = Writer { out: String::new(), canonical: true };
-    w.value(v);
-    w.out
+    written(v, Form::Canonical)
 }
 
-struct Writer {
-    out: String,
-    canonical: bool,
+/// As lines of a log have it: relaxed, with milliseconds in every date and `{"$uuid":...}`.
+pub fn to_logged(d: &Document) -> String {
+    let mut out = String::new();
+    write_logged(&mut out, d);
+    out
 }
 
-impl Writer {
+/// Appends what [`to_logged`] gives.
+pub fn write_logged(out: &mut String, d: &Document) {
+    Writer { out, form: Form::Logged }.document(d);
+}
+
+/// Appends a quoted string. Control characters are escaped, so that a line stays one line whatever it is made of.
+pub fn write_text(out: &mut String, text: &str) {
+    Writer { out, form: Form::Logged }.text(text);
+}
+
+fn written(v: &Value, form: Form) -> String {
+    let mut out = String::new();
+    Writer { out: &mut out, form }.value(v);
+    out
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Canonical,
+    Relaxed,
+    Logged,
+}
+
+struct Writer<'a> {
+    out: &'a mut String,
+    form: Form,
+}
+
+impl Writer<'_> {
     fn raw(&mut self, text: impl std::fmt::Display) {
         // Writing to a String does not fail.
         let _ = write!(self.out, "{text}");
@@ -39,6 +65,9 @@ impl Writer {
             Value::Document(d) => self.document(d),
             Value::Array(items) => self.array(items),
             Value::Binary(b) => {
+                if let Some(id) = v.as_uuid().filter(|_| self.form == Form::Logged) {
+                    return self.wrapped("$uuid", crate::uuid::to_string(&id));
+                }
                 let encoded = base64(&b.bytes);
                 let subtype = b.subtype;
                 self.raw(format_args!(
@@ -71,12 +100,12 @@ impl Writer {
                 self.document(scope);
                 self.raw("}");
             }
-            Value::Int32(n) if self.canonical => self.wrapped("$numberInt", n),
+            Value::Int32(n) if self.form == Form::Canonical => self.wrapped("$numberInt", n),
             Value::Int32(n) => self.raw(n),
             Value::Timestamp(t) => {
                 self.raw(format_args!("{{\"$timestamp\":{{\"t\":{},\"i\":{}}}}}", t.secs, t.inc));
             }
-            Value::Int64(n) if self.canonical => self.wrapped("$numberLong", n),
+            Value::Int64(n) if self.form == Form::Canonical => self.wrapped("$numberLong", n),
             Value::Int64(n) => self.raw(n),
             Value::Decimal128(d) => self.wrapped("$numberDecimal", d),
             Value::MinKey => self.raw("{\"$minKey\":1}"),
@@ -91,17 +120,15 @@ impl Writer {
     }
     fn double(&mut self, n: f64) {
         let text = double_text(n);
-        match self.canonical || !n.is_finite() {
+        match self.form == Form::Canonical || !n.is_finite() {
             true => self.wrapped("$numberDouble", text),
             false => self.raw(text),
         }
     }
     fn date(&mut self, millis: i64) {
-        match format_date(millis).filter(|_| !self.canonical && millis >= 0) {
-            Some(text) => {
-                let text = text.replace(".000Z", "Z");
-                self.wrapped("$date", text);
-            }
+        match format_date(millis).filter(|_| self.form != Form::Canonical && millis >= 0) {
+            Some(text) if self.form == Form::Logged => self.wrapped("$date", text),
+            Some(text) => self.wrapped("$date", text.replace(".000Z", "Z")),
             None => self.raw(format_args!("{{\"$date\":{{\"$numberLong\":\"{millis}\"}}}}")),
         }
     }
@@ -136,7 +163,7 @@ impl Writer {
                 '\n' => self.out.push_str("\\n"),
                 '\r' => self.out.push_str("\\r"),
                 '\t' => self.out.push_str("\\t"),
-                c if c < ' ' || c == '\u{7f}' => self.raw(format_args!("\\u{:04x}", c as u32)),
+                c if c.is_control() => self.raw(format_args!("\\u{:04x}", c as u32)),
                 c => self.out.push(c),
             }
         }

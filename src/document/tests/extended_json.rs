@@ -1,7 +1,7 @@
 //! Extended JSON, both ways.
 
 use super::generate::value;
-use crate::extended_json::{from_str, to_canonical, to_relaxed};
+use crate::extended_json::{from_str, to_canonical, to_logged, to_relaxed};
 use crate::{Value, array, doc};
 use proptest::prelude::*;
 
@@ -44,6 +44,14 @@ fn relaxed_text_is_plain() {
         array![1, -2.5, 5000000000i64, true, Value::Null]
     );
     assert_eq!(from_str(r#""\ud83d\ude00""#).unwrap(), "😀".into());
+}
+
+#[test]
+fn logged_text_has_milliseconds_and_names_uuids() {
+    let id = Value::uuid([1; 16]);
+    let d = doc! {"when": Value::DateTime(0), "id": id, "text": "a\u{1}"};
+    let text = r#"{"when":{"$date":"1970-01-01T00:00:00.000Z"},"id":{"$uuid":"01010101-0101-0101-0101-010101010101"},"text":"a\u0001"}"#;
+    assert_eq!(to_logged(&d), text);
 }
 
 #[test]

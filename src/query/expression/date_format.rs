@@ -1,39 +1,13 @@
-//! The calendar, time zones, and dates as text.
-//!
-//! A date is milliseconds since the epoch, any int64. Calendar arithmetic is done here on days (proleptic Gregorian) and
-//! so covers that whole range; only the offset of a named zone is asked of the time zone database.
+//! Points of the calendar, time zones, and dates as text. Only the offset of a named zone is asked of the time zone database.
 
 use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
+pub use document::calendar::{civil_from_days, days_from_civil};
 use document::{Result, Value, bail};
 
 pub const SECOND: i64 = 1000;
 pub const MINUTE: i64 = 60 * SECOND;
 pub const HOUR: i64 = 60 * MINUTE;
 pub const DAY: i64 = 24 * HOUR;
-
-/// Days since the epoch of a civil date; month and day may lie outside their usual range.
-pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let months = year * 12 + (month - 1);
-    let (y, m) = (months.div_euclid(12), months.rem_euclid(12) + 1);
-    let y = if m <= 2 { y - 1 } else { y };
-    let era = y.div_euclid(400);
-    let year_of_era = y.rem_euclid(400);
-    let day_of_year = (153 * (if m > 2 { m - 3 } else { m + 9 }) + 2) / 5;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-        + (day - 1)
-}
-
-/// Year, month and day of a day since the epoch.
-pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let m = if mp < 10 { mp + 3 } else { mp - 9 };
-    (yoe + era * 400 + i64::from(m <= 2), m, doy - (153 * mp + 2) / 5 + 1)
-}
 
 pub fn days_in_month(year: i64, month: i64) -> i64 {
     days_from_civil(year, month + 1, 1) - days_from_civil(year, month, 1)

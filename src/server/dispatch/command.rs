@@ -6,8 +6,10 @@
 use super::{Context, Reply, Request};
 use crate::auth::Asker;
 use document::Result;
+use foldhash::fast::FixedState;
 use node::auth::Action;
 use node::shape::Shape;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -275,8 +277,7 @@ impl Command {
 /// All rows by name and alias. Immutable; built once for the process from the const tables.
 pub struct Lookup {
     rows: Vec<&'static Command>,
-    /// Open addressing, a power of two in size, at most a quarter full: names are found in one or two probes.
-    slots: Vec<Option<(&'static [u8], usize)>>,
+    by_name: HashMap<&'static [u8], usize, FixedState>,
 }
 
 impl Lookup {
@@ -285,39 +286,18 @@ impl Lookup {
     pub fn new(tables: &[&'static [Command]], roles: Roles) -> Lookup {
         let rows = tables.iter().flat_map(|table| table.iter()).filter(|row| row.roles.meets(roles));
         let rows: Vec<&'static Command> = rows.collect();
-        let names: usize = rows.iter().map(|row| 1 + row.aliases.len()).sum();
-        let mut lookup = Lookup { rows: Vec::new(), slots: vec![None; (names * 4).next_power_of_two()] };
+        let mut by_name: HashMap<&[u8], usize, FixedState> = HashMap::default();
         for (index, row) in rows.iter().enumerate() {
-            lookup.insert(row.name.as_bytes(), index);
-            for alias in row.aliases {
-                lookup.insert(alias.as_bytes(), index);
+            for name in std::iter::once(&row.name).chain(row.aliases) {
+                // The first row of a name wins, so that a table named earlier cannot be overridden by accident.
+                by_name.entry(name.as_bytes()).or_insert(index);
             }
         }
-        lookup.rows = rows;
-        lookup
-    }
-    fn insert(&mut self, name: &'static [u8], index: usize) {
-        let mask = self.slots.len() - 1;
-        let mut at = hash(name) & mask;
-        while self.slots[at].is_some_and(|(taken, _)| taken != name) {
-            at = (at + 1) & mask;
-        }
-        // The first row of a name wins, so that a table named earlier cannot be overridden by accident.
-        if self.slots[at].is_none() {
-            self.slots[at] = Some((name, index));
-        }
+        Lookup { rows, by_name }
     }
     /// The row of this name, with its position (the index of its counters).
     pub fn find(&self, name: &[u8]) -> Option<(usize, &'static Command)> {
-        let mask = self.slots.len() - 1;
-        let mut at = hash(name) & mask;
-        loop {
-            match self.slots[at] {
-                Some((taken, index)) if taken == name => return Some((index, self.rows[index])),
-                Some(_) => at = (at + 1) & mask,
-                None => return None,
-            }
-        }
+        self.by_name.get(name).map(|index| (*index, self.rows[*index]))
     }
     pub fn rows(&self) -> &[&'static Command] {
         &self.rows
@@ -332,13 +312,4 @@ impl Lookup {
         names.sort_unstable();
         names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
     }
-}
-
-/// FNV-1a.
-fn hash(name: &[u8]) -> usize {
-    let mut h: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in name {
-        h = (h ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    }
-    (h ^ (h >> 29)) as usize
 }

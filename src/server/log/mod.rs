@@ -8,16 +8,14 @@
 //! Each node has its own [`Logger`]; under `tessera up` each writes into its own directory. Two rings keep the last
 //! lines for `getLog`.
 
-mod json;
 mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use json::to_json;
 pub use sink::Target;
 
-use document::extended_json::iso_date;
-use document::{Document, Value};
+use document::Document;
+use document::extended_json::{iso_date, write_logged, write_text};
 use parking_lot::Mutex;
 use sink::Sink;
 use std::collections::VecDeque;
@@ -226,16 +224,15 @@ fn format_line(
     line.push_str(&format!("\"c\":{:<12}", format!("\"{component}\",")));
     line.push_str(&format!("\"id\":{:<9}", format!("{id},")));
     line.push_str("\"ctx\":");
-    json::string(&mut line, ctx);
+    write_text(&mut line, ctx);
     line.push_str(",\"msg\":");
-    json::string(&mut line, msg);
+    write_text(&mut line, msg);
     if !attr.is_empty() {
         line.push_str(",\"attr\":");
-        json::document(&mut line, attr);
+        write_logged(&mut line, attr);
     }
     if !tags.is_empty() {
-        line.push_str(",\"tags\":");
-        json::value(&mut line, &Value::Array(tags.iter().map(|t| Value::from(*t)).collect()));
+        line.push_str(&format!(",\"tags\":{tags:?}"));
     }
     line.push('}');
     line

@@ -203,7 +203,7 @@ fn parameters(d: &Document) -> Vec<(String, String)> {
         Value::Int32(n) => n.to_string(),
         Value::Int64(n) => n.to_string(),
         Value::Double(f) => f.to_string(),
-        Value::Document(d) => crate::log::to_json(d),
+        Value::Document(d) => document::extended_json::to_logged(d),
         _ => String::new(),
     };
     d.iter().map(|(name, value)| (name.to_string(), text(value))).collect()

@@ -25,7 +25,7 @@ pub fn parse(program: Program, argv: &[String]) -> Result<Action, Refused> {
     merge(&mut merged, &given);
     check(program, &merged)?;
     if is_set("outputConfig") {
-        return Ok(Action::Print(crate::log::to_json(&merged)));
+        return Ok(Action::Print(document::extended_json::to_logged(&merged)));
     }
     let options = Options::from_parsed(program, argv.to_vec(), merged);
     if is_set("shutdown") {

@@ -10,6 +10,7 @@
 use super::{Analysis, Asked};
 use crate::config::catalog::compare;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::ddl::FirstChunk;
 use crate::router::target;
 use crate::routing::RoutingTable;
 use crate::shard::ddl::{Sample, split_points};
@@ -235,10 +236,10 @@ impl Ranges {
         let mut chunks = Vec::with_capacity(points.len() + 1);
         let mut min = key.global_min();
         for (i, max) in points.into_iter().chain([key.global_max()]).enumerate() {
-            chunks.push(doc! { "min": min, "max": max.clone(), "shard": format!("{i}") });
+            chunks.push(FirstChunk { min, max: max.clone(), shard: i.to_string() });
             min = max;
         }
-        Ok(Ranges { count: chunks.len(), table: table_of("", key.document(), &chunks)?, collation })
+        Ok(Ranges { count: chunks.len(), table: table_of("", key, &chunks)?, collation })
     }
 
     /// Counts a sampled query.

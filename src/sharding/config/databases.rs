@@ -2,9 +2,9 @@
 
 use super::catalog::Database;
 use super::chunks::migration::placement_entry;
-use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, argument, delete, insert, put, require_majority};
+use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, delete, insert, put, require_majority};
 use crate::messages::Message;
-use crate::messages::ddl::{CommitDropDatabase, CommitMovePrimary};
+use crate::messages::ddl::{CommitDropDatabase, CommitMovePrimary, CreateDatabase};
 use crate::remote::Target;
 use crate::routing::registry::Shard;
 use document::{Document, Result, Value, bail, doc, err};
@@ -12,18 +12,17 @@ use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
 
 impl ConfigServer {
-    /// `{_configsvrCreateDatabase: db, primaryShardId?}` answers `{databaseVersion}`. An existing database answers its
-    /// version; so does one that another router made meanwhile.
+    /// Runs a [`CreateDatabase`]. An existing database answers its version; so does one that another router made meanwhile.
     ///
     /// # Errors
     /// InvalidNamespace (73), InvalidOptions (72) for admin and local, DatabaseDifferCase (13297), ShardNotFound (70),
     /// NamespaceExists (48) when it has another primary than the one asked for.
     pub async fn create_database(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCreateDatabase")?;
+        require_majority(op, CreateDatabase::COMMAND)?;
         self.ensure().await?;
-        let name = argument(&request)?;
+        let CreateDatabase { db, primary } = CreateDatabase::parse(request.body)?;
+        let (name, wanted) = (db.as_str(), primary.as_deref());
         node::request::check_database_name(name)?;
-        let wanted = request.body.get_present("primaryShardId").and_then(|v| v.as_str());
         if matches!(name, "admin" | "local") || (name == "config" && wanted.is_some()) {
             bail!(INVALID_OPTIONS, "Cannot manually create or shard database '{name}'");
         }

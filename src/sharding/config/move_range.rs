@@ -1,33 +1,26 @@
 //! `_configsvrMoveRange`: a user or the balancer wants a range moved. The donor does it; here the request is checked
 //! and sent on.
 
-use super::{ConfigServer, argument, required_str, shown};
+use super::{ConfigServer, shown};
 use crate::chunk::Chunk;
+use crate::messages::Message;
+use crate::messages::chunks::RequestMove;
 use crate::remote::Target;
-use crate::shard::migration::{MoveRange, throttle_of};
-use document::{Document, Result, Value, bail};
+use crate::shard::migration::MoveRange;
+use document::{Document, Result, bail};
 use node::{Operation, Request};
 
 impl ConfigServer {
-    /// `{_configsvrMoveRange: ns, toShard, min?, max?, waitForDelete?, forceJumbo?, secondaryThrottle?}`. Moving a range to
-    /// where it is succeeds at once.
+    /// Runs a [`RequestMove`]. Moving a range to where it is succeeds at once.
     ///
     /// # Errors
     /// NamespaceNotSharded (118), ShardNotFound (70), InvalidOptions (72), and the donor's (ChunkTooBig, 117, ...).
     pub async fn move_range(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let to = required_str(&body, "toShard")?;
-        let bound = |name: &str| body.get_present(name).and_then(Value::as_document).cloned();
-        let (min, max) = (bound("min"), bound("max"));
-        let force_jumbo = match body.get("forceJumbo") {
-            Some(v) if v.as_i64().is_none() => v.truthy() as i32,
-            Some(v) => v.as_i64().unwrap_or(0).clamp(0, 2) as i32,
-            None => 0,
-        };
-        let collection = self.catalog().sharded(ns)?;
-        let to = self.shard_named(to)?;
+        let RequestMove { ns, to, min, max, force_jumbo, wait_for_delete, throttle } =
+            RequestMove::parse(request.body)?;
+        let collection = self.catalog().sharded(&ns)?;
+        let to = self.shard_named(&to)?;
         let Some(anchor) = min.as_ref().or(max.as_ref()) else {
             bail!(INVALID_OPTIONS, "Mandatory to specify at least one bound of the range")
         };
@@ -48,12 +41,12 @@ impl ConfigServer {
         let Some(chunk) = chunk else {
             bail!(INVALID_OPTIONS, "no chunk of {ns} holds the bound {}", shown(anchor))
         };
-        check_within(ns, &collection.key, &chunk, min.as_ref(), max.as_ref())?;
+        check_within(&ns, &collection.key, &chunk, min.as_ref(), max.as_ref())?;
         if *chunk.shard == *to.name {
             return Ok(Document::new());
         }
         let migration = MoveRange {
-            ns: ns.to_string(),
+            ns,
             from: chunk.shard.to_string(),
             to: to.name,
             min,
@@ -61,9 +54,9 @@ impl ConfigServer {
             epoch: Some(collection.info.epoch),
             max_bytes: self.max_chunk_bytes(&collection),
             max_objects: None,
-            force_jumbo,
-            wait_for_delete: body.get_bool("waitForDelete").unwrap_or(false),
-            throttle: throttle_of(body.get_present("secondaryThrottle")),
+            force_jumbo: i32::from(force_jumbo.0),
+            wait_for_delete: wait_for_delete.0,
+            throttle,
         };
         op.interruptible(self.migrate(&migration)).await??;
         Ok(Document::new())

@@ -11,35 +11,35 @@
 use super::catalog::Sharded;
 use super::chunks::migration::placement_entry;
 use super::{
-    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, RESHARDING_OPERATIONS, TAGS, argument, delete,
-    insert, put,
+    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, RESHARDING_OPERATIONS, TAGS, delete, insert, put,
+    require_majority,
 };
-use super::{require_majority, required, required_str};
 use crate::messages::ddl::CommitCreateCollection;
-use crate::messages::{self, Flag};
+use crate::messages::resharding::{
+    Resharding, ReshardingBegin, ReshardingCommit, ReshardingEnd, ReshardingSetState, ZoneToCome,
+};
+use crate::messages::{self, Flag, Message};
 use document::{Document, Result, Value, bail, doc};
 use node::{BatchWrite, Operation, Request};
 use std::collections::BTreeSet;
 
 impl ConfigServer {
-    /// `{_configsvrReshardingBegin: ns, reshardingUUID, oldUUID, newUUID, tempNs, tracked, key, donors, recipients, ...}`.
+    /// Runs a [`ReshardingBegin`].
     ///
     /// # Errors
     /// ReshardCollectionInProgress (338) while another operation runs, even under the same UUID, ShardNotFound (70) for a recipient that is not there or
     /// is draining, ConflictingOperationInProgress (117) for another incarnation.
     pub async fn begin_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrReshardingBegin")?;
+        require_majority(op, ReshardingBegin::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let uuid = required(&body, "reshardingUUID", Value::as_uuid)?;
+        let begin = ReshardingBegin::parse(request.body)?;
+        let ns = begin.ns.as_str();
         let _members = self.membership.read().await;
         let _one = self.lock_chunks(RESHARDING_OPERATIONS).await;
         let _lock = self.lock_chunks(ns).await;
-        let id = Value::uuid(uuid);
         let running = self.local.find(RESHARDING_OPERATIONS, &Document::new())?;
-        let this = [("_id", Some(&id)), ("ns", Some(&Value::from(ns))), ("newUUID", body.get("newUUID"))];
-        let is_this = |d: &Document| this.iter().all(|(name, value)| d.get(name) == *value);
+        let this = named(ns, &begin.of);
+        let is_this = |d: &Document| this.iter().all(|(name, value)| d.get(name) == Some(value));
         if let Some(other) = running.iter().find(|d| !is_this(d)) {
             bail!(
                 RESHARD_COLLECTION_IN_PROGRESS,
@@ -47,13 +47,13 @@ impl ConfigServer {
                 other.get_str("ns").unwrap_or("")
             );
         }
-        for shard in required(&body, "recipients", Value::as_array)?.iter().filter_map(Value::as_str) {
+        for shard in &begin.recipients {
             if self.catalog().shard(shard)?.draining {
                 bail!(SHARD_NOT_FOUND, "Shard {shard} is currently draining and may not receive data");
             }
         }
-        let collection = self.still(ns, &body)?;
-        let operation = self.operation_document(ns, id, &body)?;
+        let collection = self.still(ns, &begin.of)?;
+        let operation = self.operation_document(&begin);
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(collection) = collection {
             let mut entry = collection.document;
@@ -65,13 +65,11 @@ impl ConfigServer {
     }
 
     /// The collection's entry, if it is tracked; it is that which the operation began with.
-    fn still(&self, ns: &str, body: &Document) -> Result<Option<Sharded>> {
-        let old = required(body, "oldUUID", Value::as_uuid)?;
-        let tracked = body.get_bool("tracked").unwrap_or(false);
+    fn still(&self, ns: &str, of: &Resharding) -> Result<Option<Sharded>> {
         let found = self.catalog().find_collection(ns)?;
         let same = match &found {
-            Some(found) => tracked && found.info.uuid == old,
-            None => !tracked,
+            Some(found) => of.tracked.0 && found.info.uuid == of.old,
+            None => !of.tracked.0,
         };
         match same {
             true => Ok(found),
@@ -82,50 +80,44 @@ impl ConfigServer {
         }
     }
 
-    /// What is noted of the operation that a message is of: a client may have named another by the same UUID.
-    fn operation(&self, ns: &str, body: &Document) -> Result<Option<Document>> {
-        let id = Value::uuid(required(body, "reshardingUUID", Value::as_uuid)?);
-        let new = Value::uuid(required(body, "newUUID", Value::as_uuid)?);
-        self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id, "ns": ns, "newUUID": new })
+    /// What is noted of the operation that a message is of.
+    fn operation(&self, ns: &str, of: &Resharding) -> Result<Option<Document>> {
+        self.local.find_one(RESHARDING_OPERATIONS, &named(ns, of))
     }
 
-    fn operation_document(&self, ns: &str, id: Value, body: &Document) -> Result<Document> {
-        let member = |name: &str| body.get(name).cloned().unwrap_or(Value::Null);
-        let shards = |name: &str| -> Result<Vec<Document>> {
-            let names = required(body, name, Value::as_array)?.iter().filter_map(Value::as_str);
-            Ok(names.map(|s| doc! { "id": s, "mutableState": { "state": "unused" } }).collect())
+    fn operation_document(&self, begin: &ReshardingBegin) -> Document {
+        let of = &begin.of;
+        let shards = |names: &[String]| -> Vec<Document> {
+            names.iter().map(|s| doc! { "id": s.as_str(), "mutableState": { "state": "unused" } }).collect()
         };
         let mut operation = doc! {
-            "_id": id, "ns": ns, "ui": member("oldUUID"), "tempNs": member("tempNs"), "newUUID": member("newUUID"),
-            "reshardingKey": member("key"), "startTime": Value::DateTime(self.node.now_ms()),
-            "state": "preparing-to-donate", "donorShards": shards("donors")?, "recipientShards": shards("recipients")?,
-            "provenance": member("provenance"), "approxDocumentsToCopy": member("approxDocumentsToCopy"),
-            "approxBytesToCopy": member("approxBytesToCopy"),
+            "_id": Value::uuid(of.id), "ns": begin.ns.as_str(), "ui": Value::uuid(of.old), "tempNs": of.temporary.as_str(),
+            "newUUID": Value::uuid(of.new), "reshardingKey": begin.to_come.key.clone(),
+            "startTime": Value::DateTime(self.node.now_ms()), "state": "preparing-to-donate",
+            "donorShards": shards(&begin.to_come.donors), "recipientShards": shards(&begin.recipients),
+            "provenance": begin.provenance.as_str(), "approxDocumentsToCopy": begin.documents,
+            "approxBytesToCopy": begin.bytes,
         };
-        if let Some(zones) = body.get_present("zones") {
-            operation.push("zones", zones.clone());
-        }
-        Ok(operation)
+        messages::set(&mut operation, "zones", &begin.zones);
+        operation
     }
 
-    /// `{_configsvrReshardingSetState: ns, reshardingUUID, newUUID, state}`. An operation that is not known needs no state.
+    /// Runs a [`ReshardingSetState`]. An operation that is not known needs no state.
     ///
     /// # Errors
     /// A failed log.
     pub async fn set_resharding_state(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrReshardingSetState")?;
+        require_majority(op, ReshardingSetState::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let state = required_str(&body, "state")?;
-        let _lock = self.lock_chunks(ns).await;
-        let Some(mut operation) = self.operation(ns, &body)? else {
+        let ReshardingSetState { ns, of, state } = ReshardingSetState::parse(request.body)?;
+        let _lock = self.lock_chunks(&ns).await;
+        let Some(mut operation) = self.operation(&ns, &of)? else {
             return Ok(Document::new());
         };
         operation.insert("state", state);
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(mut entry) =
-            self.catalog().collection_document(ns).filter(|e| e.contains_key("reshardingFields"))
+            self.catalog().collection_document(&ns).filter(|e| e.contains_key("reshardingFields"))
         {
             entry.insert("reshardingFields", fields_of(&operation));
             writes.push(put(COLLECTIONS, entry));
@@ -134,27 +126,37 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// `{_configsvrReshardingCommit: ns, reshardingUUID, oldUUID, newUUID, tracked, key, chunks, unsplittable?, zones?,
-    /// defaultCollation?}`: the collection is the copy from here. A repeat finds it so. The collation of a tracked collection stays.
+    /// Runs a [`ReshardingCommit`]: the collection is the copy from here. A repeat finds it so. The collation of a tracked
+    /// collection stays.
     ///
     /// # Errors
     /// ConflictingOperationInProgress (117) for another incarnation than the operation began with; ShardNotFound (70).
     pub async fn commit_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrReshardingCommit")?;
+        require_majority(op, ReshardingCommit::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let new = required(&body, "newUUID", Value::as_uuid)?;
+        let ReshardingCommit { ns, of, to_come, unsplittable, zones, collation } =
+            ReshardingCommit::parse(request.body)?;
+        let (ns, new) = (ns.as_str(), of.new);
         let _members = self.membership.read().await;
         let _lock = self.lock_chunks(ns).await;
         if self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == new) {
             return Ok(Document::new());
         }
-        if self.operation(ns, &body)?.is_none() {
+        if self.operation(ns, &of)?.is_none() {
             bail!(NO_SUCH_RESHARD_COLLECTION, "the operation on {ns} was given up");
         }
-        let old = self.still(ns, &body)?;
-        let (mut entry, chunks) = self.new_collection(&copied(ns, new, &body)?)?;
+        let old = self.still(ns, &of)?;
+        let copied = CommitCreateCollection {
+            ns: ns.to_string(),
+            uuid: new,
+            key: to_come.key,
+            unique: Flag(false),
+            collation,
+            series: None,
+            unsplittable,
+            chunks: to_come.chunks,
+        };
+        let (mut entry, chunks) = self.new_collection(&copied)?;
         for name in
             ["defaultCollation", "noBalance", "maxChunkSizeBytes", "enableAutoMerge", "permitMigrations"]
         {
@@ -173,53 +175,48 @@ impl ConfigServer {
         let mut writes = vec![put(COLLECTIONS, entry), insert(PLACEMENT_HISTORY, placement)];
         writes.extend(chunks.iter().map(|c| insert(CHUNKS, c.to_document(new))));
         crate::routing::RoutingTable::build(&collection.info, chunks)?;
-        self.replace_zones(&mut writes, ns, &body);
+        if let Some(zones) = zones {
+            self.replace_zones(&mut writes, ns, zones);
+        }
         self.remove_chunks(new).await?;
         self.commit(&writes).await?;
         Ok(Document::new())
     }
 
-    fn replace_zones(&self, writes: &mut Vec<BatchWrite>, ns: &str, body: &Document) {
-        let Some(zones) = body.get_array("zones") else { return };
+    fn replace_zones(&self, writes: &mut Vec<BatchWrite>, ns: &str, zones: Vec<ZoneToCome>) {
         writes.extend(self.catalog().zone_ranges(ns).into_iter().map(|z| delete(TAGS, z.id)));
-        for zone in zones.iter().filter_map(Value::as_document) {
-            let member = |name: &str| zone.get(name).cloned().unwrap_or(Value::Null);
-            let range = doc! {
-                "_id": self.node.new_object_id(), "ns": ns, "tag": member("zone"), "min": member("min"), "max": member("max"),
-            };
+        for ZoneToCome { zone, min, max } in zones {
+            let range =
+                doc! { "_id": self.node.new_object_id(), "ns": ns, "tag": zone, "min": min, "max": max };
             writes.push(insert(TAGS, range));
         }
     }
 
-    /// `{_configsvrReshardingEnd: ns, reshardingUUID, oldUUID, newUUID, committed}` answers `{committed}`. An operation that is to be
-    /// given up and was committed stays as it is; once it is given up it cannot be committed.
+    /// Runs a [`ReshardingEnd`]; answers `{committed}`. An operation that is to be given up and was committed stays as it is;
+    /// once it is given up it cannot be committed.
     ///
     /// # Errors
     /// A failed log. A repeat has nothing to do.
     pub async fn end_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrReshardingEnd")?;
+        require_majority(op, ReshardingEnd::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let id = Value::uuid(required(&body, "reshardingUUID", Value::as_uuid)?);
-        let old = required(&body, "oldUUID", Value::as_uuid)?;
-        let _lock = self.lock_chunks(ns).await;
-        let committed = body.get_bool("committed").unwrap_or(false);
-        let new = body.get("newUUID").and_then(Value::as_uuid);
-        if !committed && new.is_some() && self.catalog().find_collection(ns)?.map(|c| c.info.uuid) == new {
+        let ReshardingEnd { ns, of, committed: Flag(committed) } = ReshardingEnd::parse(request.body)?;
+        let id = Value::uuid(of.id);
+        let _lock = self.lock_chunks(&ns).await;
+        if !committed && self.catalog().find_collection(&ns)?.is_some_and(|c| c.info.uuid == of.new) {
             return Ok(doc! { "committed": true });
         }
-        if committed && self.catalog().collections().iter().all(|c| c.info.uuid != old) {
-            self.remove_chunks(old).await?;
+        if committed && self.catalog().collections().iter().all(|c| c.info.uuid != of.old) {
+            self.remove_chunks(of.old).await?;
         }
         let mut writes = Vec::new();
-        if let Some(mut entry) = self.catalog().collection_document(ns)
+        if let Some(mut entry) = self.catalog().collection_document(&ns)
             && entry.get_path("reshardingFields.reshardingUUID") == Some(&id)
         {
             entry.remove("reshardingFields");
             writes.push(put(COLLECTIONS, entry));
         }
-        if self.operation(ns, &body)?.is_some() {
+        if self.operation(&ns, &of)?.is_some() {
             writes.push(delete(RESHARDING_OPERATIONS, id));
         }
         self.commit(&writes).await?;
@@ -227,19 +224,9 @@ impl ConfigServer {
     }
 }
 
-/// The collection that the copy is.
-fn copied(ns: &str, uuid: [u8; 16], body: &Document) -> Result<CommitCreateCollection> {
-    let of = "_configsvrReshardingCommit";
-    Ok(CommitCreateCollection {
-        ns: ns.to_string(),
-        uuid,
-        key: messages::read(body, of, "key")?,
-        unique: Flag(false),
-        collation: messages::read(body, of, "defaultCollation")?,
-        series: None,
-        unsplittable: messages::read(body, of, "unsplittable")?,
-        chunks: messages::read(body, of, "chunks")?,
-    })
+/// The names of an operation: a client may have named another by the same UUID.
+fn named(ns: &str, of: &Resharding) -> Document {
+    doc! { "_id": Value::uuid(of.id), "ns": ns, "newUUID": Value::uuid(of.new) }
 }
 
 /// What a collection's entry says of an operation that runs.

@@ -137,3 +137,18 @@ message! {
         max "max": Document,
     }
 }
+
+message! {
+    /// A user wants a range moved.
+    RequestMove = "_configsvrMoveRange" (ns) {
+        to "toShard": String,
+        /// At least one bound is given.
+        min "min": Option<Document>,
+        max "max": Option<Document>,
+        /// Moved even if it is too big.
+        force_jumbo "forceJumbo": Flag,
+        wait_for_delete "waitForDelete": Flag,
+        /// The write concern that each batch of documents on the recipient waits for.
+        throttle "secondaryThrottle": Option<Document>,
+    }
+}

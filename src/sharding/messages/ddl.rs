@@ -9,6 +9,8 @@ message! {
     ParticipantBlock = "_shardsvrParticipantBlock" (name) {
         block "blockType": String,
         reason "reason": Document,
+        /// The copy of a resharding that is given up: receiving it ends first.
+        copy "newUUID": Option<[u8; 16]>,
     }
 }
 
@@ -75,6 +77,14 @@ message! {
         from_migrate "fromMigrate": Flag,
         /// Only while the catalog has this version.
         dropped "dropped": Option<DatabaseVersion>,
+    }
+}
+
+message! {
+    /// A database exists from here. The reply is `{databaseVersion}`.
+    CreateDatabase = "_configsvrCreateDatabase" (db) {
+        /// The least loaded shard where it is missing.
+        primary "primaryShardId": Option<String>,
     }
 }
 

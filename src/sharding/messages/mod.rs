@@ -1,5 +1,4 @@
-//! What the nodes of a cluster ask each other, as structs that are written and read in this one place. Commands that have none
-//! are documents yet: those of resharding, and those of the `_configsvr*` that a router sends for a client.
+//! What the nodes of a cluster ask each other, as structs that are written and read in this one place.
 //!
 //! [`message!`] makes the struct, both directions, and the errors of the real server for a field that is missing (40414) or of the
 //! wrong type (14). A field is optional by its type (`Option`, [`Flag`]); null counts as absent, fields that are not listed
@@ -84,6 +83,7 @@ pub mod ddl;
 pub mod migration;
 pub mod placement;
 pub mod ranges;
+pub mod resharding;
 pub mod sampling;
 pub mod standstill;
 pub mod user_writes;

@@ -6,6 +6,7 @@ use super::ddl::*;
 use super::migration::*;
 use super::placement::*;
 use super::ranges::*;
+use super::resharding::*;
 use super::sampling::*;
 use super::standstill::*;
 use super::user_writes::*;
@@ -44,6 +45,7 @@ fn every_message_is_read_as_it_was_written() {
         ShardMergeChunks,
         ShardMergeAllChunks,
         MeasureRange,
+        RequestMove,
     );
     check_all!(
         RecvChunkStatus,
@@ -56,7 +58,24 @@ fn every_message_is_read_as_it_was_written() {
         JoinMigrations,
     );
     check_all!(
+        ReshardSample,
+        ReshardDonate,
+        ReshardPrepare,
+        ReshardClone,
+        ReshardCatchUp,
+        ReshardConfirm,
+        ReshardDrain,
+        ReshardSwitch,
+        ReshardAbort,
+        ReshardFetch,
+        ReshardingBegin,
+        ReshardingSetState,
+        ReshardingCommit,
+        ReshardingEnd,
+    );
+    check_all!(
         ParticipantBlock,
+        CreateDatabase,
         CreateParticipant,
         CollModParticipant,
         DropIndexesParticipant,

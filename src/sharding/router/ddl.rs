@@ -4,7 +4,7 @@
 //! A command that concerns metadata of the whole cluster has an internal form (`_shardsvr..`, `_configsvr..`), sent with
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
-use super::body::{ArrayBuilder, Placement, ok_reply, strip_times, take};
+use super::body::{ArrayBuilder, Placement, ok_reply, strip_times};
 use super::cluster::database_of;
 use super::single;
 use super::target;
@@ -13,9 +13,11 @@ use super::timeseries::{self, Series};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::config::dedicated::CONFIG_SHARD;
-use crate::messages::chunks::{ClearJumboFlag, ShardMergeChunks};
+use crate::messages::chunks::{ClearJumboFlag, RequestMove, ShardMergeChunks};
+use crate::messages::ddl::CreateDatabase;
 use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
+use crate::shard::migration::throttle_of;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
 use node::Request;
@@ -367,11 +369,11 @@ pub async fn rename_collection(task: &Task<'_>) -> Result<DocBuf> {
 /// `enableSharding`: makes the database exist.
 pub async fn enable_sharding(task: &Task<'_>) -> Result<DocBuf> {
     let db = database_argument(task)?;
-    let mut command = doc! { "_configsvrCreateDatabase": db.as_str() };
-    if let Some(shard) = task.get("primaryShard") {
-        command.push("primaryShardId", shard);
-    }
-    task.config(command).await?;
+    let primary = match task.get("primaryShard") {
+        Some(_) => Some(string(task, "primaryShard")?.to_string()),
+        None => None,
+    };
+    task.config(CreateDatabase { db: db.clone(), primary }.to_document()).await?;
     task.router.cluster.forget(Some(&db));
     Ok(ok_reply(Document::new()))
 }
@@ -518,14 +520,16 @@ pub async fn move_chunk(task: &Task<'_>) -> Result<DocBuf> {
     let table = fresh_table(task, &ns).await?;
     let chunk = chunk_of(task, &table)?;
     let flag = |names: &[&str]| names.iter().any(|n| task.get(n).is_some_and(|v| v.truthy()));
-    let mut command = doc! {
-        "_configsvrMoveRange": ns.as_str(), "toShard": to, "min": chunk.min.clone(), "max": chunk.max.clone(),
-        "waitForDelete": flag(&["waitForDelete", "_waitForDelete"]),
-        "forceJumbo": (if flag(&["forceJumbo"]) { 1 } else { 0 }),
+    let request = RequestMove {
+        ns,
+        to: to.to_string(),
+        min: Some(chunk.min.clone()),
+        max: Some(chunk.max.clone()),
+        force_jumbo: Flag(flag(&["forceJumbo"])),
+        wait_for_delete: Flag(flag(&["waitForDelete", "_waitForDelete"])),
+        throttle: throttle(task),
     };
-    command.0.extend(take(task.body(), &["maxChunkSizeBytes"]));
-    command.0.extend(throttle(task));
-    move_range_by_config(task, &ns, command).await?;
+    move_range_by_config(task, request).await?;
     Ok(ok_reply(doc! { "millis": started.elapsed().as_millis() as i32 }))
 }
 
@@ -550,31 +554,31 @@ pub async fn move_range(task: &Task<'_>) -> Result<DocBuf> {
         }
     }
     let flag = |name: &str| task.get(name).is_some_and(|v| v.truthy());
-    let mut command = doc! { "_configsvrMoveRange": ns.as_str(), "toShard": to };
-    for (name, b) in [("min", min), ("max", max)] {
-        if let Some(b) = b {
-            command.push(name, b);
-        }
-    }
-    command.push("waitForDelete", flag("waitForDelete"));
-    command.push("forceJumbo", if flag("forceJumbo") { 1 } else { 0 });
-    command.0.extend(throttle(task));
-    move_range_by_config(task, &ns, command).await?;
+    let request = RequestMove {
+        ns,
+        to: to.to_string(),
+        min,
+        max,
+        force_jumbo: Flag(flag("forceJumbo")),
+        wait_for_delete: Flag(flag("waitForDelete")),
+        throttle: throttle(task),
+    };
+    move_range_by_config(task, request).await?;
     Ok(ok_reply(Document::new()))
 }
 
-/// `secondaryThrottle` with the write concern that came with it, if any.
-fn throttle(task: &Task<'_>) -> Option<(String, Value)> {
+/// What `secondaryThrottle` asks for, with the write concern that came with it, if any.
+fn throttle(task: &Task<'_>) -> Option<Document> {
     let asked =
         ["secondaryThrottle", "_secondaryThrottle"].iter().any(|n| task.get(n).is_some_and(|v| v.truthy()));
     let concern =
         task.get("writeConcern").and_then(|v| v.as_document()).map(|d| Value::Document(d.to_document()));
-    asked.then(|| ("secondaryThrottle".to_string(), concern.unwrap_or(Value::Boolean(true))))
+    throttle_of(Some(&concern.unwrap_or(Value::Boolean(asked)))).filter(|_| asked)
 }
 
-async fn move_range_by_config(task: &Task<'_>, ns: &str, command: Document) -> Result<()> {
-    let moved = task.config(command).await;
-    task.router.cluster.invalidate(ns);
+async fn move_range_by_config(task: &Task<'_>, request: RequestMove) -> Result<()> {
+    let moved = task.config(request.to_document()).await;
+    task.router.cluster.invalidate(&request.ns);
     moved.map(drop)
 }
 

@@ -5,6 +5,8 @@ use super::cluster::{CONFIG, Call, database_of, unsent};
 use super::transaction::Transaction;
 use super::{Answer, Router};
 use crate::chunk::ShardId;
+use crate::messages::Message;
+use crate::messages::ddl::CreateDatabase;
 use document::error::{NETWORK, NOT_PRIMARY, STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes, doc, err};
 use node::{Operation, Request};
@@ -312,7 +314,7 @@ impl<'a> Task<'a> {
         if db == "local" {
             return Err(err!(ILLEGAL_OPERATION, "Can't write to the 'local' database through a router"));
         }
-        self.config(doc! { "_configsvrCreateDatabase": db }).await?;
+        self.config(CreateDatabase { db: db.to_string(), primary: None }.to_document()).await?;
         self.router.cluster.forget(Some(db));
         Ok(())
     }

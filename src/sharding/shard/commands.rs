@@ -87,7 +87,7 @@ async fn run_named(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) 
             Reply::Raw(donor::hand_out_sessions(role, GetNextSessionMods::parse(body)?).await?)
         }
         "_shardsvrGetSessionHistory" => Reply::Raw(sessions::whole_history(&role.node, body).await?),
-        "_shardsvrReshardFetch" => Reply::Raw(resharding::donor::fetch(role, body).await?),
+        "_shardsvrReshardFetch" => Reply::Raw(resharding::donor::fetch(role, Message::parse(body)?).await?),
         "_shardsvrJoinMigrations" => {
             match JoinMigrations::parse(body)?.stop {
                 Some(ns) => op.interruptible(role.migrations.stop(&ns)).await?,

@@ -143,7 +143,7 @@ impl Ddl {
     pub(super) async fn block_everywhere(&self, ns: &str, block: BlockType, reason: &Document) -> Result<()> {
         let (db, name) = split(ns);
         let (name, block) = (name.to_string(), block.name().to_string());
-        let command = ParticipantBlock { name, block, reason: reason.clone() };
+        let command = ParticipantBlock { name, block, reason: reason.clone(), copy: None };
         let shards = self.all_shards().await?;
         self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }

@@ -8,7 +8,7 @@ use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
-use crate::messages::ddl::{CommitRename, RenameParticipant};
+use crate::messages::ddl::{CommitRename, CreateDatabase, RenameParticipant};
 use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use document::{Document, Result, Value, bail, codes, doc};
@@ -174,8 +174,8 @@ impl Ddl {
     /// # Errors
     /// CommandFailed (125) for a database of another shard.
     async fn place_here(&self, db: &str) -> Result<()> {
-        let create = doc! { "_configsvrCreateDatabase": db, "primaryShardId": self.shard()? };
-        match self.config(create).await {
+        let create = CreateDatabase { db: db.to_string(), primary: Some(self.shard()?) };
+        match self.config(create.to_document()).await {
             Err(e) if e.code == codes::NAMESPACE_EXISTS => {
                 bail!(COMMAND_FAILED, "Source and destination collections must be on the same shard.")
             }

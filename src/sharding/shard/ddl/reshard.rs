@@ -24,7 +24,14 @@ use super::reshard_plan::Planned;
 use super::{COORDINATORS, Ddl};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
-use crate::shard::resharding::{self, recipient};
+use crate::messages::ddl::ParticipantBlock;
+use crate::messages::resharding::{
+    Distribution, ReshardAbort, ReshardCatchUp, ReshardClone, ReshardConfirm, ReshardDonate, ReshardDrain,
+    ReshardPrepare, ReshardSample, ReshardSwitch, Resharding, ReshardingBegin, ReshardingCommit,
+    ReshardingEnd, ReshardingSetState, ZoneToCome,
+};
+use crate::messages::{self, Flag, Message};
+use crate::shard::resharding::{self, donor, recipient};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
@@ -41,6 +48,8 @@ const LEVEL_BYTES_MAX: i64 = 256 * 1024;
 const ROUNDS_MAX: usize = 20;
 /// How often somebody who waits for the end looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// What errors call a field of a coordinator's document.
+pub(super) const OF_STATE: &str = "reshardCollection";
 
 pub(super) struct Reshard;
 
@@ -142,21 +151,27 @@ fn tell_anew(e: Error) -> Error {
         _ => e,
     }
 }
-/// A message to participants: what all of them need to know.
-fn message(name: &str, state: &Document) -> Document {
-    let mut command = doc! { name: 1, "ns": namespace(state) };
-    for member in ["reshardingUUID", "tempNs", "oldUUID", "newUUID", "tracked"] {
-        command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
-    }
-    command
+/// What a message says of which operation it is.
+fn operation_of(state: &Document) -> Result<Resharding> {
+    let id = |member| messages::read(state, OF_STATE, member);
+    Ok(Resharding {
+        ns: namespace(state).to_string(),
+        temporary: messages::read(state, OF_STATE, "tempNs")?,
+        id: id("reshardingUUID")?,
+        old: id("oldUUID")?,
+        new: id("newUUID")?,
+        tracked: messages::read(state, OF_STATE, "tracked")?,
+    })
 }
-/// The same with the distribution to come.
-fn with_distribution(name: &str, state: &Document) -> Document {
-    let mut command = message(name, state);
-    for member in ["key", "chunks", "donors"] {
-        command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
-    }
-    command
+fn to_come(state: &Document) -> Result<Distribution> {
+    Ok(Distribution {
+        key: messages::read(state, OF_STATE, "key")?,
+        chunks: messages::read(state, OF_STATE, "chunks")?,
+        donors: names(state, "donors"),
+    })
+}
+fn zones_to_come(state: &Document) -> Result<Option<Vec<ZoneToCome>>> {
+    messages::read(state, OF_STATE, "zones")
 }
 
 impl Ddl {
@@ -195,20 +210,21 @@ impl Ddl {
     async fn initialize_reshard(&self, state: &mut Document) -> Result<()> {
         self.choose_donors(state, tracked_uuid(state)).await?;
         let Planned { chunks, zones, documents, bytes } = self.plan_distribution(state).await?;
-        state.insert("chunks", chunks);
+        messages::set(state, "chunks", &chunks);
         if let Some(zones) = zones {
             state.insert("zones", zones);
         }
-        let mut command = with_distribution("_configsvrReshardingBegin", state);
-        command.insert("_configsvrReshardingBegin", namespace(state));
-        command.push("provenance", provenance(state));
-        command.push("recipients", recipients(state));
-        command.push("approxDocumentsToCopy", documents);
-        command.push("approxBytesToCopy", bytes);
-        if let Some(zones) = state.get("zones") {
-            command.push("zones", zones.clone());
-        }
-        self.config(command).await?;
+        let begin = ReshardingBegin {
+            ns: namespace(state).to_string(),
+            of: operation_of(state)?,
+            to_come: to_come(state)?,
+            provenance: provenance(state).to_string(),
+            recipients: recipients(state),
+            documents,
+            bytes,
+            zones: zones_to_come(state)?,
+        };
+        self.config(begin.to_document()).await?;
         let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
         self.log_change("reshardCollection.start", namespace(state), details).await;
         Ok(())
@@ -222,9 +238,9 @@ impl Ddl {
     }
 
     async fn clone_everything(&self, state: &Document) -> Result<()> {
-        let (donors, recipients) = (names(state, "donors"), recipients(state));
-        let replies =
-            self.on_shards(&donors, "admin", with_distribution("_shardsvrReshardDonate", state)).await?;
+        let (of, recipients) = (operation_of(state)?, recipients(state));
+        let donate = ReshardDonate { of: of.clone(), to_come: to_come(state)? };
+        let replies = self.on_shards(&donate.to_come.donors, "admin", donate.to_document()).await?;
         let documents = replies.iter().filter_map(|(_, r)| r.get_i64("documents")).sum();
         let Some((_, definition)) = replies.into_iter().next() else {
             bail!(INTERNAL_ERROR, "there is no donor")
@@ -236,13 +252,11 @@ impl Ddl {
             &resharding::documents(&definition, "indexes"),
             documents,
         )?;
-        let mut prepare = with_distribution("_shardsvrReshardPrepare", state);
-        prepare.push("options", options);
-        prepare.push("indexes", indexes);
-        self.on_shards(&self.holders(state)?, "admin", prepare).await?;
+        let prepare = ReshardPrepare { of: of.clone(), to_come: donate.to_come, options, indexes };
+        self.on_shards(&self.holders(state)?, "admin", prepare.to_document()).await?;
         self.show_state(state, "cloning").await?;
         self.role.node.failpoints.pause_while_set("reshardingPauseCoordinatorInCloning").await;
-        self.on_shards(&recipients, "admin", message("_shardsvrReshardClone", state)).await?;
+        self.on_shards(&recipients, "admin", ReshardClone { of }.to_document()).await?;
         self.show_state(state, "applying").await?;
         self.catch_up(state, &recipients).await
     }
@@ -250,10 +264,10 @@ impl Ddl {
     /// Lets the recipients follow until little is left, or a user wants no more of it.
     async fn catch_up(&self, state: &Document, recipients: &[String]) -> Result<()> {
         let wish = self.wishes.of(uuid_in(state, "newUUID")?);
+        let message = ReshardCatchUp { of: operation_of(state)? }.to_document();
         let mut round = 0;
         loop {
-            let replies =
-                self.on_shards(recipients, "admin", message("_shardsvrReshardCatchUp", state)).await?;
+            let replies = self.on_shards(recipients, "admin", message.clone()).await?;
             let most = replies.iter().filter_map(|(_, r)| r.get_i64("size")).max().unwrap_or(0);
             round += 1;
             let level = most <= LEVEL_BYTES_MAX || round >= ROUNDS_MAX;
@@ -272,9 +286,10 @@ impl Ddl {
         let limit = self.role.parameters.int("reshardingCriticalSectionTimeoutMillis").max(0) as u64;
         let drained = async {
             self.block_everywhere(namespace(state), BlockType::Writes, &reason(state)).await?;
-            self.on_shards(&names(state, "donors"), "admin", message("_shardsvrReshardConfirm", state))
-                .await?;
-            self.on_shards(&recipients(state), "admin", message("_shardsvrReshardDrain", state)).await
+            let of = operation_of(state)?;
+            let confirm = ReshardConfirm { of: of.clone() }.to_document();
+            self.on_shards(&names(state, "donors"), "admin", confirm).await?;
+            self.on_shards(&recipients(state), "admin", ReshardDrain { of }.to_document()).await
         };
         match tokio::time::timeout(Duration::from_millis(limit), drained).await {
             Ok(done) => done.map(drop),
@@ -289,20 +304,20 @@ impl Ddl {
     async fn commit_reshard(&self, state: &Document) -> Result<()> {
         let ns = namespace(state);
         self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await?;
-        let mut command = with_distribution("_configsvrReshardingCommit", state);
-        command.insert("_configsvrReshardingCommit", ns);
-        for member in ["unsplittable", "zones"] {
-            if let Some(value) = state.get(member) {
-                command.push(member, value.clone());
-            }
-        }
         // The catalog knows that of a tracked collection.
-        if tracked_uuid(state).is_none()
-            && let Some(default) = self.role.node.namespaces.slot(ns).collation().document()
-        {
-            command.push("defaultCollation", default.clone());
-        }
-        self.config(command).await?;
+        let collation = match tracked_uuid(state) {
+            Some(_) => None,
+            None => self.role.node.namespaces.slot(ns).collation().document().cloned(),
+        };
+        let commit = ReshardingCommit {
+            ns: ns.to_string(),
+            of: operation_of(state)?,
+            to_come: to_come(state)?,
+            unsplittable: messages::read(state, OF_STATE, "unsplittable")?,
+            zones: zones_to_come(state)?,
+            collation,
+        };
+        self.config(commit.to_document()).await?;
         self.note_resharded(state).await
     }
 
@@ -332,7 +347,8 @@ impl Ddl {
 
     async fn switch_everywhere(&self, state: &Document) -> Result<()> {
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, "admin", message("_shardsvrReshardSwitch", state)).await.map(drop)
+        let switch = ReshardSwitch { of: operation_of(state)? };
+        self.on_shards(&shards, "admin", switch.to_document()).await.map(drop)
     }
 
     async fn clean_after_reshard(&self, state: &Document) -> Result<()> {
@@ -363,7 +379,7 @@ impl Ddl {
     /// What was copied goes. A shard that was removed has nothing any more.
     async fn abort_everywhere(&self, state: &Document) -> Result<()> {
         let shards = self.all_shards().await?;
-        let command = message("_shardsvrReshardAbort", state);
+        let command = ReshardAbort { of: operation_of(state)? }.to_document();
         let asks = shards.iter().map(|shard| self.on_shard(shard, "admin", command.clone()));
         for answer in futures::future::join_all(asks).await {
             match answer {
@@ -378,28 +394,28 @@ impl Ddl {
     /// Lets writes go on, on shards that may be busy with a copy nobody wants any more.
     async fn release_everywhere(&self, state: &Document) -> Result<()> {
         let (db, name) = super::split(namespace(state));
-        let command = doc! {
-            "_shardsvrParticipantBlock": name, "blockType": BlockType::Unblock.name(), "reason": reason(state),
-            "newUUID": state.get("newUUID").cloned(),
+        let release = ParticipantBlock {
+            name: name.to_string(),
+            block: BlockType::Unblock.name().to_string(),
+            reason: reason(state),
+            copy: Some(uuid_in(state, "newUUID")?),
         };
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards(&shards, db, release.to_document()).await.map(drop)
     }
 
     /// Has the config server forget the operation; whether it was committed.
     async fn end_on_config(&self, state: &Document, committed: bool) -> Result<bool> {
-        let mut command = message("_configsvrReshardingEnd", state);
-        command.insert("_configsvrReshardingEnd", namespace(state));
-        command.push("committed", committed);
-        Ok(self.config(command).await?.get_bool("committed").unwrap_or(false))
+        let (ns, of) = (namespace(state).to_string(), operation_of(state)?);
+        let end = ReshardingEnd { ns, of, committed: Flag(committed) };
+        Ok(self.config(end.to_document()).await?.get_bool("committed").unwrap_or(false))
     }
 
     /// Shows in the catalog how far it is.
     async fn show_state(&self, state: &Document, name: &str) -> Result<()> {
-        let mut command = message("_configsvrReshardingSetState", state);
-        command.insert("_configsvrReshardingSetState", namespace(state));
-        command.push("state", name);
-        self.config(command).await.map(drop)
+        let (ns, of) = (namespace(state).to_string(), operation_of(state)?);
+        let set = ReshardingSetState { ns, of, state: name.to_string() };
+        self.config(set.to_document()).await.map(drop)
     }
 
     /// The coordinator's document of a resharding of `ns`.
@@ -508,33 +524,31 @@ impl Ddl {
     /// Runs what coordinators tell participants of a resharding.
     pub(super) async fn reshard_participant(&self, request: Request<'_>) -> Result<Document> {
         let (role, body) = (&self.role, request.body.to_document());
+        let attempt = resharding::attempt_of(&body);
+        let receives = |of: &Resharding| role.resharding.recipient(of.new);
         match request.name() {
-            "_shardsvrReshardSample" => resharding::donor::sample(role, &body).await,
-            "_shardsvrReshardDonate" => resharding::donor::donate(role, &body).await,
-            "_shardsvrReshardConfirm" => resharding::donor::confirm(role, &body),
-            "_shardsvrReshardPrepare" => recipient::prepare(role, &body).await,
-            "_shardsvrReshardSwitch" => recipient::switch(role, &body).await,
-            "_shardsvrReshardAbort" => recipient::abort(role, &body).await,
-            name => {
-                let recipient = role.resharding.recipient(resharding::named(&body)?)?;
-                match name {
-                    "_shardsvrReshardClone" => recipient.clone_all(role).await,
-                    "_shardsvrReshardCatchUp" => recipient.catch_up(role).await,
-                    _ => recipient.drain(role).await,
-                }
-            }
+            ReshardSample::COMMAND => donor::sample(role, ReshardSample::read(&body)?).await,
+            ReshardDonate::COMMAND => donor::donate(role, ReshardDonate::read(&body)?, attempt).await,
+            ReshardConfirm::COMMAND => donor::confirm(role, &ReshardConfirm::read(&body)?.of),
+            ReshardPrepare::COMMAND => recipient::prepare(role, ReshardPrepare::read(&body)?, attempt).await,
+            ReshardClone::COMMAND => receives(&ReshardClone::read(&body)?.of)?.clone_all(role).await,
+            ReshardCatchUp::COMMAND => receives(&ReshardCatchUp::read(&body)?.of)?.catch_up(role).await,
+            ReshardDrain::COMMAND => receives(&ReshardDrain::read(&body)?.of)?.drain(role).await,
+            ReshardSwitch::COMMAND => recipient::switch(role, &ReshardSwitch::read(&body)?.of).await,
+            _ => recipient::abort(role, &ReshardAbort::read(&body)?.of).await,
         }
     }
 
     /// What is being received for a resharding ends before the message that begins it anew, or gives it up, is let in. One of
     /// an earlier run than that which receives ends nothing.
     pub(super) fn make_way(&self, request: &Request<'_>) {
-        const GIVES_UP: &[&str] =
-            &["_shardsvrReshardPrepare", "_shardsvrReshardAbort", "_shardsvrParticipantBlock"];
-        if GIVES_UP.contains(&request.name())
-            && !self.fences.is_late(request.body)
-            && let Some(uuid) = request.body.get("newUUID").and_then(|v| v.as_uuid())
-        {
+        let copy = match request.name() {
+            ReshardPrepare::COMMAND => ReshardPrepare::parse(request.body).ok().map(|m| m.of.new),
+            ReshardAbort::COMMAND => ReshardAbort::parse(request.body).ok().map(|m| m.of.new),
+            ParticipantBlock::COMMAND => ParticipantBlock::parse(request.body).ok().and_then(|m| m.copy),
+            _ => None,
+        };
+        if let Some(uuid) = copy.filter(|_| !self.fences.is_late(request.body)) {
             self.role.resharding.cancel(uuid);
         }
     }

@@ -4,11 +4,14 @@
 //! the bounds of zones are split points too. Chunks go round among the shards of their zone, or among all.
 
 use super::coordinator::namespace;
-use super::reshard::names;
+use super::reshard::{OF_STATE, names};
 use super::{Ddl, create, split};
 use crate::config::catalog::compare;
 use crate::config::{required, required_doc, required_str, shown};
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::ddl::FirstChunk;
+use crate::messages::resharding::ReshardSample;
+use crate::messages::{self, Message};
 use crate::remote::Target;
 use crate::routing::{Routing, RoutingTable};
 use crate::shard::resharding::{self, documents, recipient::key_index};
@@ -27,7 +30,7 @@ const NOT_ENOUGH_CARDINALITY: i32 = 4952606;
 
 /// The distribution to come.
 pub(super) struct Planned {
-    pub chunks: Vec<Document>,
+    pub chunks: Vec<FirstChunk>,
     /// Zone ranges that take the place of the collection's, if they change.
     pub zones: Option<Vec<Document>>,
     pub documents: i64,
@@ -179,7 +182,8 @@ impl Ddl {
     pub(super) async fn plan_distribution(&self, state: &Document) -> Result<Planned> {
         let key = ShardKeyPattern::parse(required_doc(state, "key")?)?;
         if is_move(state) {
-            let whole = doc! { "min": key.global_min(), "max": key.global_max(), "shard": required_str(state, "to")? };
+            let to = required_str(state, "to")?.to_string();
+            let whole = FirstChunk { min: key.global_min(), max: key.global_max(), shard: to };
             // Zones of a collection that is not sharded are for its sharding to come.
             let zones = (required_str(state, "provenance")? != "moveCollection").then(Vec::new);
             return Ok(Planned { chunks: vec![whole], zones, documents: 0, bytes: 0 });
@@ -201,7 +205,7 @@ impl Ddl {
                 distribute(&key, points, &zones, &shards)?
             }
         };
-        resharding::table_of(namespace(state), key.document(), &chunks)?;
+        resharding::table_of(namespace(state), &key, &chunks)?;
         Ok(Planned { chunks, zones: changed, documents: sample.documents, bytes: sample.bytes })
     }
 
@@ -269,13 +273,15 @@ impl Ddl {
 
     async fn sample_keys(&self, state: &Document, samples: i64) -> Result<Sample> {
         let donors = names(state, "donors");
-        let mut command = doc! { "_shardsvrReshardSample": 1, "ns": namespace(state) };
-        for member in ["oldUUID", "tracked", "key"] {
-            command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
-        }
-        command.push("samples", samples);
+        let ask = ReshardSample {
+            ns: namespace(state).to_string(),
+            old: messages::read(state, OF_STATE, "oldUUID")?,
+            tracked: messages::read(state, OF_STATE, "tracked")?,
+            key: messages::read(state, OF_STATE, "key")?,
+            samples,
+        };
         let mut sample = Sample { keys: Vec::new(), whole: true, documents: 0, bytes: 0 };
-        for (_, reply) in self.on_shards(&donors, "admin", command).await? {
+        for (_, reply) in self.on_shards(&donors, "admin", ask.to_document()).await? {
             sample.keys.extend(documents(&reply, "keys"));
             sample.whole &= reply.get_bool("whole").unwrap_or(false);
             sample.documents += reply.get_i64("documents").unwrap_or(0);
@@ -389,7 +395,7 @@ fn checked_zones(mut zones: Vec<Document>, key: &ShardKeyPattern) -> Result<Vec<
 }
 
 /// The chunks where the request names all bounds: `_presetReshardedChunks`, or a `shardDistribution` with bounds.
-fn bounds_given(asked: &Document, key: &ShardKeyPattern) -> Result<Option<Vec<Document>>> {
+fn bounds_given(asked: &Document, key: &ShardKeyPattern) -> Result<Option<Vec<FirstChunk>>> {
     let (list, shard) = match asked.contains_key("_presetReshardedChunks") {
         true => (documents(asked, "_presetReshardedChunks"), "recipientShardId"),
         false => (documents(asked, "shardDistribution"), "shard"),
@@ -400,11 +406,10 @@ fn bounds_given(asked: &Document, key: &ShardKeyPattern) -> Result<Option<Vec<Do
     let mut chunks = Vec::new();
     for d in &list {
         let (min, max) = (required_doc(d, "min")?.clone(), required_doc(d, "max")?.clone());
-        chunks.push(doc! { "min": min, "max": max, "shard": required_str(d, shard)? });
+        chunks.push(FirstChunk { min, max, shard: required_str(d, shard)?.to_string() });
     }
-    let bound = |d: &Document| d.get_document("min").cloned().unwrap_or_default();
-    chunks.sort_by(|a, b| compare(&bound(a), &bound(b)));
-    match resharding::table_of("", key.document(), &chunks) {
+    chunks.sort_by(|a, b| compare(&a.min, &b.min));
+    match resharding::table_of("", key, &chunks) {
         Ok(_) => Ok(Some(chunks)),
         Err(e) => bail!(
             BAD_VALUE,
@@ -457,7 +462,7 @@ fn distribute(
     mut points: Vec<Document>,
     zones: &[Document],
     shards: &[Shard],
-) -> Result<Vec<Document>> {
+) -> Result<Vec<FirstChunk>> {
     let bound = |d: &Document, name: &str| d.get_document(name).cloned().unwrap_or_default();
     points.extend(zones.iter().flat_map(|z| [bound(z, "min"), bound(z, "max")]));
     points.retain(|p| *p != key.global_min() && *p != key.global_max());
@@ -478,7 +483,7 @@ fn distribute(
             bail!(BAD_VALUE, "no shard that may be used is in zone {}", zone.unwrap_or(""))
         };
         *turn += 1;
-        chunks.push(doc! { "min": min, "max": max.clone(), "shard": shard.name.as_str() });
+        chunks.push(FirstChunk { min, max: max.clone(), shard: shard.name.clone() });
         min = max;
     }
     Ok(chunks)
@@ -586,7 +591,7 @@ mod tests {
         let points = vec![doc! { "x": 10 }, doc! { "x": 20 }];
         let owners = |zones: &[Document]| -> Vec<String> {
             let chunks = distribute(&key, points.clone(), zones, &shards).unwrap();
-            chunks.iter().map(|c| c.get_str("shard").unwrap().to_string()).collect()
+            chunks.into_iter().map(|c| c.shard).collect()
         };
         assert_eq!(owners(&[]), ["a", "b", "a"]);
         let low = doc! { "zone": "low", "min": { "x": Value::MinKey }, "max": { "x": 15 } };

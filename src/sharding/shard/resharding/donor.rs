@@ -1,13 +1,14 @@
 //! The donor's side: what it hands out, and whether the collection is still what it was.
 
-use super::{Part, attempt_of, documents, named, row, table_of, unknown};
-use crate::config::{required, required_doc, required_str};
+use super::{Part, row, table_of, unknown};
+use crate::key_pattern::ShardKeyPattern;
+use crate::messages::resharding::{ReshardDonate, ReshardFetch, ReshardSample, Resharding};
 use crate::routing::{Routing, RoutingTable};
 use crate::shard::ShardRole;
 use crate::shard::ddl::fence::Run;
 use crate::shard::migration::sessions::SessionSource;
 use crate::shard::migration::source::{Selection, Source};
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use document::{Doc, DocBuf, Document, Result, bail, doc, err};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,16 +75,17 @@ fn definition(snapshot: &CollectionSnapshot) -> (Document, Vec<Document>) {
 ///
 /// # Errors
 /// NamespaceNotFound (26), ConflictingOperationInProgress (117).
-pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
+pub(crate) async fn donate(
+    role: &Arc<ShardRole>,
+    ReshardDonate { of, to_come }: ReshardDonate,
+    attempt: Option<Run>,
+) -> Result<Document> {
     let own = role.require_identity()?.name.to_string();
-    let ns = required_str(body, "ns")?;
-    let uuid = required(body, "oldUUID", Value::as_uuid)?;
-    let tracked = body.get_bool("tracked").unwrap_or(false);
-    let now = placement_now(role, ns, uuid, tracked).await?;
-    let chunks = documents(body, "chunks");
-    let to_come = Arc::new(table_of(ns, required_doc(body, "key")?, &chunks)?);
+    let ns = of.ns.as_str();
+    let now = placement_now(role, ns, of.old, of.tracked.0).await?;
+    let to_come = Arc::new(table_of(ns, &ShardKeyPattern::parse(&to_come.key)?, &to_come.chunks)?);
     let snapshot = snapshot_of(role, ns)?;
-    if snapshot.meta().uuid != uuid {
+    if snapshot.meta().uuid != of.old {
         bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} is another than its resharding began with");
     }
     let (options, indexes) = definition(&snapshot);
@@ -98,8 +100,8 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     }
     let donor = Donor {
         ns: ns.to_string(),
-        resharding: required(body, "reshardingUUID", Value::as_uuid)?,
-        attempt: attempt_of(body),
+        resharding: of.id,
+        attempt,
         handouts,
         options: options.clone(),
         indexes: indexes.clone(),
@@ -110,7 +112,7 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     let reply = doc! {
         "options": options, "indexes": indexes, "documents": donor.documents, "bytes": donor.bytes,
     };
-    role.resharding.donate(named(body)?, donor);
+    role.resharding.donate(of.new, donor);
     Ok(reply)
 }
 
@@ -119,17 +121,15 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
 /// # Errors
 /// NoSuchReshardCollection (339), also for a recipient of another attempt; ShardKeyNotFound (61), NamespaceNotFound (26) when the
 /// collection is gone.
-pub async fn fetch(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<DocBuf> {
-    let d = body.to_document();
-    let donor = role.resharding.donor(named(&d)?)?;
-    if donor.attempt != d.get_document("attempt").and_then(Run::from_document) {
+pub(crate) async fn fetch(role: &Arc<ShardRole>, asked: ReshardFetch) -> Result<DocBuf> {
+    let donor = role.resharding.donor(asked.new)?;
+    if donor.attempt != asked.attempt.as_ref().and_then(Run::from_document) {
         return Err(unknown());
     }
-    let recipient = required_str(&d, "recipient")?;
-    let Some(handout) = donor.handouts.get(recipient) else {
-        bail!(ILLEGAL_OPERATION, "{recipient} is no recipient of the resharding of {}", donor.ns)
+    let Some(handout) = donor.handouts.get(&asked.recipient) else {
+        bail!(ILLEGAL_OPERATION, "{} is no recipient of the resharding of {}", asked.recipient, donor.ns)
     };
-    match required_str(&d, "what")? {
+    match asked.what.as_str() {
         "clone" => {
             let mut source = handout.source.lock().await;
             let batch = source.clone_batch().await?;
@@ -150,8 +150,8 @@ pub async fn fetch(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<DocBuf> {
 ///
 /// # Errors
 /// Interrupted (11601) when its indexes or options are others, NoSuchReshardCollection (339).
-pub fn confirm(role: &ShardRole, body: &Document) -> Result<Document> {
-    let donor = role.resharding.donor(named(body)?)?;
+pub(crate) fn confirm(role: &ShardRole, of: &Resharding) -> Result<Document> {
+    let donor = role.resharding.donor(of.new)?;
     let now = definition(&snapshot_of(role, &donor.ns)?);
     if now != (donor.options.clone(), donor.indexes.clone()) {
         bail!(INTERRUPTED, "indexes or options of {} changed during its resharding", donor.ns);
@@ -178,14 +178,12 @@ impl Donor {
 ///
 /// # Errors
 /// NamespaceNotFound (26), ShardKeyNotFound (61) for a document without a usable key.
-pub async fn sample(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
+pub(crate) async fn sample(role: &Arc<ShardRole>, asked: ReshardSample) -> Result<Document> {
     let own = role.require_identity()?.name.to_string();
-    let ns = required_str(body, "ns")?;
-    let uuid = required(body, "oldUUID", Value::as_uuid)?;
-    let now = placement_now(role, ns, uuid, body.get_bool("tracked").unwrap_or(false)).await?;
-    let key = crate::key_pattern::ShardKeyPattern::parse(required_doc(body, "key")?)?;
-    let wanted = (required(body, "samples", Value::as_i64)?.max(1) as usize).min(SAMPLES_MAX);
-    let snapshot = snapshot_of(role, ns)?;
+    let now = placement_now(role, &asked.ns, asked.old, asked.tracked.0).await?;
+    let key = ShardKeyPattern::parse(&asked.key)?;
+    let wanted = (asked.samples.max(1) as usize).min(SAMPLES_MAX);
+    let snapshot = snapshot_of(role, &asked.ns)?;
     let whole = snapshot.len() <= WHOLE_MAX;
     let stride = if whole { 1 } else { (snapshot.next_record() / wanted as u64).max(1) };
     let mut keys = Vec::new();

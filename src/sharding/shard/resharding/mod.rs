@@ -26,10 +26,11 @@ pub use recipient::Recipient;
 
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::ddl::FirstChunk;
 use crate::routing::RoutingTable;
 use crate::routing::table::CollectionInfo;
 use crate::shard::ddl::fence::{self, Run};
-use document::{Collation, Doc, Document, Error, ObjectId, Result, Timestamp, Value, bail, doc, err};
+use document::{Collation, Doc, Document, Error, ObjectId, Result, Timestamp, doc, err};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,14 +101,13 @@ fn row(service: &str, uuid: &[u8; 16], ns: &str) -> Document {
 ///
 /// # Errors
 /// ConflictingOperationInProgress (117) when they leave a gap; those of unreadable bounds.
-pub fn table_of(ns: &str, key: &Document, chunks: &[Document]) -> Result<RoutingTable> {
-    let pattern = ShardKeyPattern::parse(key)?;
+pub fn table_of(ns: &str, key: &ShardKeyPattern, chunks: &[FirstChunk]) -> Result<RoutingTable> {
     let info = CollectionInfo {
         ns: ns.to_string(),
         uuid: [0; 16],
         epoch: ObjectId::default(),
         timestamp: Timestamp::default(),
-        key: key.clone(),
+        key: key.document().clone(),
         unique: false,
         default_collation: Collation::SIMPLE,
         allow_migrations: false,
@@ -116,9 +116,8 @@ pub fn table_of(ns: &str, key: &Document, chunks: &[Document]) -> Result<Routing
         series: None,
     };
     let chunks = chunks.iter().map(|c| {
-        let mut c = c.clone();
-        c.insert("lastmod", Timestamp::new(1, 0));
-        Chunk::from_document(&c, &pattern)
+        let c = doc! { "min": c.min.clone(), "max": c.max.clone(), "shard": c.shard.as_str(), "lastmod": Timestamp::new(1, 0) };
+        Chunk::from_document(&c, key)
     });
     RoutingTable::build(&info, chunks.collect::<Result<Vec<_>>>()?)
 }
@@ -184,14 +183,6 @@ fn owned(table: Option<&RoutingTable>, shard: &str, doc: Doc<'_>) -> bool {
 }
 
 /// The attempt at the copy that a coordinator's message is of.
-fn attempt_of(body: &Document) -> Option<Run> {
+pub(crate) fn attempt_of(body: &Document) -> Option<Run> {
     body.get_document(fence::MEMBER).and_then(Run::from_document)
-}
-
-/// The UUID by which a message names the resharding: that of the copy.
-pub(crate) fn named(body: &Document) -> Result<[u8; 16]> {
-    match body.get("newUUID").and_then(Value::as_uuid) {
-        Some(uuid) => Ok(uuid),
-        None => bail!(IDL_FAILED_TO_PARSE, "the message names no resharding"),
-    }
 }

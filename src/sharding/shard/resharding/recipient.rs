@@ -6,9 +6,10 @@
 //! another's is put aside and tried again when every donor has handed out another difference. What is aside when writes wait
 //! and all differences are out collides for good, and the resharding fails.
 
-use super::{attempt_of, documents, named, owned, row};
-use crate::config::{required, required_str};
+use super::{owned, row};
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::resharding::{ReshardFetch, ReshardPrepare, Resharding};
 use crate::remote::Target;
 use crate::routing::RoutingTable;
 use crate::shard::ShardRole;
@@ -61,22 +62,22 @@ pub struct Recipient {
 ///
 /// # Errors
 /// Those of reading the placement; ConflictingOperationInProgress (117).
-pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
-    let uuid = named(body)?;
-    end(role, uuid).await?;
-    let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
-    let old = required(body, "oldUUID", Value::as_uuid)?;
-    let tracked = body.get_bool("tracked").unwrap_or(false);
-    let donors = required(body, "donors", Value::as_array)?;
+pub(crate) async fn prepare(
+    role: &Arc<ShardRole>,
+    ReshardPrepare { of, to_come, options, indexes }: ReshardPrepare,
+    attempt: Option<Run>,
+) -> Result<Document> {
+    end(role, of.new).await?;
+    let now = super::donor::placement_now(role, &of.ns, of.old, of.tracked.0).await?;
     let recipient = Recipient {
-        ns: ns.to_string(),
-        temporary: temporary.to_string(),
-        uuid,
-        donors: donors.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
+        ns: of.ns,
+        temporary: of.temporary,
+        uuid: of.new,
+        donors: to_come.donors,
         own: role.require_identity()?.name.to_string(),
-        resharding: required(body, "reshardingUUID", Value::as_uuid)?,
-        attempt: attempt_of(body),
-        now: super::donor::placement_now(role, ns, old, tracked).await?,
+        resharding: of.id,
+        attempt,
+        now,
         aside: Mutex::default(),
         cancelled: watch::Sender::new(false),
         writing: tokio::sync::Mutex::default(),
@@ -86,10 +87,9 @@ pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document>
         changes: AtomicI64::new(0),
     };
     let op = Operation::internal_marked(true);
-    node::ddl::collections::drop_collection(&role.node, &op, temporary, true).await?;
-    let options = body.get_document("options").cloned().unwrap_or_default();
-    recipient.create(role, options, &documents(body, "indexes")).await?;
-    role.resharding.receive(uuid, Arc::new(recipient));
+    node::ddl::collections::drop_collection(&role.node, &op, &recipient.temporary, true).await?;
+    recipient.create(role, options, &indexes).await?;
+    role.resharding.receive(recipient.uuid, Arc::new(recipient));
     Ok(Document::new())
 }
 
@@ -222,14 +222,18 @@ impl Recipient {
     }
 
     async fn ask(&self, role: &Arc<ShardRole>, donor: usize, what: &str) -> Result<DocBuf> {
-        let message = doc! {
-            "_shardsvrReshardFetch": 1, "newUUID": Value::uuid(self.uuid),
-            "recipient": self.own.as_str(), "what": what, "attempt": self.attempt.map(Run::to_document),
+        let fetch = ReshardFetch {
+            new: self.uuid,
+            recipient: self.own.clone(),
+            what: what.to_string(),
+            attempt: self.attempt.map(Run::to_document),
         };
-        let message = message.to_doc_buf();
         match self.donors[donor] == self.own {
-            true => super::donor::fetch(role, message.doc()).await,
-            false => role.remote.run(Target::Shard(&self.donors[donor]), "admin", message).await,
+            true => super::donor::fetch(role, fetch).await,
+            false => {
+                let command = fetch.to_document().to_doc_buf();
+                role.remote.run(Target::Shard(&self.donors[donor]), "admin", command).await
+            }
         }
     }
 
@@ -403,10 +407,8 @@ pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -
 ///
 /// # Errors
 /// A failed log.
-pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
-    let new = named(body)?;
-    let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
-    let old = required(body, "oldUUID", Value::as_uuid)?;
+pub(crate) async fn switch(role: &Arc<ShardRole>, of: &Resharding) -> Result<Document> {
+    let (ns, temporary, old, new) = (&of.ns, &of.temporary, of.old, of.new);
     let (node, op) = (&role.node, Operation::internal_marked(true));
     let uuid_of =
         |ns: &str| role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.meta().uuid);
@@ -425,12 +427,11 @@ pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
 ///
 /// # Errors
 /// A failed log; ExceededTimeLimit (262).
-pub async fn abort(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
-    end(role, named(body)?).await?;
-    role.resharding.forget(named(body)?);
-    let temporary = required_str(body, "tempNs")?;
+pub(crate) async fn abort(role: &Arc<ShardRole>, of: &Resharding) -> Result<Document> {
+    end(role, of.new).await?;
+    role.resharding.forget(of.new);
     let op = Operation::internal_marked(true);
-    node::ddl::collections::drop_collection(&role.node, &op, temporary, true).await?;
-    role.clear_placement(temporary);
+    node::ddl::collections::drop_collection(&role.node, &op, &of.temporary, true).await?;
+    role.clear_placement(&of.temporary);
     Ok(Document::new())
 }

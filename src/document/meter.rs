@@ -146,6 +146,19 @@ pub fn quanta() -> u32 {
     RUNNING.with(|r| r.borrow().as_ref().map_or(0, |r| r.slice.quanta))
 }
 
+/// Units that the slice at hand has used up; 0 outside of [`within`].
+pub fn spent() -> i64 {
+    let quanta = RUNNING.with(|r| r.borrow().as_ref().map(|r| r.slice.quanta));
+    quanta.map_or(0, |quanta| i64::from(quanta) * QUANTUM + QUANTUM - COUNTERS.with(|c| c.left.get()))
+}
+
+/// Keeps `held` until the slice at hand ends; outside of [`within`] nothing is kept.
+pub fn hold(held: Box<dyn Any>) {
+    let before =
+        RUNNING.with(|r| r.borrow_mut().as_mut().and_then(|running| running.slice.hold.replace(held)));
+    drop(before);
+}
+
 /// Runs `f`, one poll of a command, with its work counted.
 pub fn within<T>(oversight: &mut Oversight, f: impl FnOnce() -> T) -> T {
     struct Restore<'a> {

@@ -165,8 +165,8 @@ impl Node {
         let disk = disk.unwrap_or_else(|| self.disk_use_by_default.load(Ordering::Relaxed));
         let space = disk.then(|| self.temporary.clone() as _);
         let told = vec![op.spills(), self.spills.clone()];
-        let context = "Executor error during find command";
-        exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None, told, context }
+        let (bytes_max, context) = (Some(self.limits.read().sort), exec::sorter::IN_FIND);
+        exec::sorter::Means { bytes_max, space, account: None, told, context }
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
     /// collection or view. An empty document names none.

@@ -463,6 +463,8 @@ pub struct Operation {
     paused_at: Mutex<Option<String>>,
     /// It waits until flow control admits it.
     waits_for_ticket: AtomicBool,
+    /// Units of work in slices, as [`document::meter`] counts them.
+    work: AtomicI64,
     /// What its queries have examined, and by which plan, for the profiler.
     spilled: OnceLock<Arc<Spills>>,
     examined_keys: AtomicU64,
@@ -597,6 +599,11 @@ impl Operation {
         Some(self.heard_ts.load(Ordering::Relaxed)).filter(|t| *t != 0).map(Timestamp::from_u64)
     }
 
+    /// Adds work to that of earlier slices; the units of all.
+    pub(crate) fn note_work(&self, units: i64) -> i64 {
+        self.work.fetch_add(units, Ordering::Relaxed) + units
+    }
+
     fn new(id: i64, client: Arc<ClientInfo>) -> Operation {
         Operation {
             id,
@@ -623,6 +630,7 @@ impl Operation {
             transaction: std::sync::OnceLock::new(),
             paused_at: Mutex::new(None),
             waits_for_ticket: AtomicBool::new(false),
+            work: AtomicI64::new(0),
             spilled: OnceLock::new(),
             examined_keys: AtomicU64::new(0),
             examined_docs: AtomicU64::new(0),

@@ -302,7 +302,7 @@ impl Query {
                 self.snapshot = Some(snapshot);
             }
             match progress {
-                Progress::Slice => tokio::task::yield_now().await,
+                Progress::Slice => crate::lane::give_way(op).await?,
                 Progress::Stopped | Progress::End => break,
             }
         }

@@ -14,6 +14,11 @@ use storage::RecordId;
 /// An entry is the record's id and the length of its document.
 const RECORD_BYTES: usize = size_of::<RecordId>();
 
+/// What an error of a find or an aggregation begins with.
+pub const IN_FIND: &str = "Executor error during find command";
+/// What an error of a findAndModify begins with.
+pub const IN_FIND_AND_MODIFY: &str = "Plan executor error during findAndModify";
+
 /// What a sort may use.
 #[derive(Clone, Default)]
 pub struct Means {

@@ -183,7 +183,7 @@ impl PipelineRows {
                 Some(batch) => self.pending.extend(batch),
                 None => self.finished = true,
             }
-            tokio::task::yield_now().await;
+            crate::lane::give_way(op).await?;
         }
     }
 }
@@ -419,7 +419,7 @@ impl Prepared {
                 space: self.run.space(),
                 account: Some(self.run.account.clone()),
                 told: Vec::new(),
-                context: "Executor error during find command",
+                context: crate::exec::sorter::IN_FIND,
             },
             ..Wanted::default()
         }

@@ -145,7 +145,7 @@ impl Candidates {
                 self.snapshot = Some(snapshot);
             }
             if progress == Progress::Slice {
-                tokio::task::yield_now().await;
+                crate::lane::give_way(op).await?;
             }
         }
         Ok(found)

@@ -177,7 +177,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
                 if counting.slice(&snapshot, &mut Budget::slice())? {
                     break;
                 }
-                tokio::task::yield_now().await;
+                crate::lane::give_way(op).await?;
             }
             node.index_use.totals.note(counting.counters);
             command.result(counting.count)

@@ -298,8 +298,7 @@ impl PipelineHost for LocalHost {
     fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
         Box::pin(async {
             self.op.check_interrupt()?;
-            tokio::task::yield_now().await;
-            Ok(())
+            crate::lane::give_way(&self.op).await
         })
     }
     fn source<'a>(&'a self, stage: &'a HostStage, _run: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {

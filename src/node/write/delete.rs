@@ -160,7 +160,7 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
                 .await;
             s.unless_aside(written)?;
         }
-        tokio::task::yield_now().await;
+        crate::lane::give_way(op).await?;
     }
     Ok(removed)
 }
@@ -201,7 +201,7 @@ pub async fn one(
             filter: &s.filter,
             sort: s.sort.as_ref(),
             hint: s.hint.as_ref(),
-            context: "Plan executor error during findAndModify",
+            context: crate::exec::sorter::IN_FIND_AND_MODIFY,
         };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {

@@ -227,7 +227,7 @@ async fn change_found(
         filter: s.filter.matcher()?,
         sort: s.sort.as_ref(),
         hint: s.hint.as_ref(),
-        context: "Plan executor error during findAndModify",
+        context: crate::exec::sorter::IN_FIND_AND_MODIFY,
     };
     let mut candidates = match pinned {
         Some(_) => None,

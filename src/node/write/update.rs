@@ -409,7 +409,7 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
                 .await;
             s.unless_aside(written)?;
         }
-        tokio::task::yield_now().await;
+        crate::lane::give_way(op).await?;
     }
     if total.matched == 0 && s.upsert {
         let (done, _) = upsert_waiting(node, op, slot, s, -1, bypass).await?;

@@ -1,14 +1,14 @@
 //! What other clients notice of pipelines that explode: the tail of a point find, quiet and beside ten of them.
 
 use crate::Settings;
-use crate::points::{find, load};
+use crate::points::{find_times, load};
 use crate::process::Server;
-use crate::timing::{Times, since};
+use crate::timing::Times;
 use crate::traffic::Client;
 use document::{Document, array, doc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PIPELINES: usize = 10;
 const FINDERS: usize = 4;
@@ -64,24 +64,12 @@ fn explosion(n: usize) -> Document {
     doc! { "aggregate": "c", "pipeline": stages, "cursor": {}, "maxTimeMS": 2000 }
 }
 
-/// The times of point finds.
+/// The times of point finds of several connections.
 async fn finds(node: &Server, time: Duration) -> Times {
-    let started = Instant::now();
     let mut tasks = Vec::new();
     for offset in 0..FINDERS as u64 {
         let address = node.address();
-        tasks.push(tokio::spawn(async move {
-            let mut client = Client::connect(&address).await;
-            let (mut times, mut frame, mut n) = (Times::default(), Vec::new(), offset * 1_000_000);
-            while started.elapsed() < time {
-                n += 1;
-                find(n, &mut frame);
-                let asked = Instant::now();
-                client.call(&frame).await;
-                times.add(since(asked));
-            }
-            times
-        }));
+        tasks.push(tokio::spawn(async move { find_times(&address, offset * 1_000_000, time).await }));
     }
     let mut all = Times::default();
     for task in tasks {

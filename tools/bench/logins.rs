@@ -2,9 +2,9 @@
 
 use crate::Settings;
 use crate::certificate;
-use crate::points::{find, load};
+use crate::points::{find, find_times, load};
 use crate::process::{Server, directory};
-use crate::timing::{Times, since};
+use crate::timing::since;
 use crate::traffic::{Client, Target, User, drive_to, write_document};
 use document::{Document, array, doc};
 use std::time::{Duration, Instant};
@@ -128,7 +128,7 @@ async fn with_tls(time: Duration) {
 /// What connections weigh that do nothing, and what others notice of them.
 async fn idle(node: &Server, time: Duration) {
     let connections = IDLE.min(open_files_max().saturating_sub(SPARE));
-    let mut quiet = finds(node, time / 2).await;
+    let mut quiet = find_times(&node.address(), 0, time / 2).await;
     let before = node.usage().resident_bytes;
     let mut held = Vec::with_capacity(connections);
     for _ in 0..connections {
@@ -137,7 +137,7 @@ async fn idle(node: &Server, time: Duration) {
         held.push(client);
     }
     let weight = node.usage().resident_bytes.saturating_sub(before) as f64 / connections as f64 / 1024.0;
-    let mut beside = finds(node, time / 2).await;
+    let mut beside = find_times(&node.address(), 0, time / 2).await;
     println!(
         "{connections} idle connections: {weight:.1} KiB each; p99 of finds {:.2} ms beside {:.2} without them",
         beside.quantile(0.99),
@@ -150,19 +150,6 @@ fn open_files_max() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|l| l.starts_with("Max open files"));
     line.and_then(|l| l.split_whitespace().nth(3)?.parse().ok()).unwrap_or(1024)
-}
-
-async fn finds(node: &Server, time: Duration) -> Times {
-    let mut client = Client::connect(&node.address()).await;
-    let (started, mut times, mut frame, mut n) = (Instant::now(), Times::default(), Vec::new(), 0);
-    while started.elapsed() < time {
-        n += 1;
-        find(n, &mut frame);
-        let asked = Instant::now();
-        client.call(&frame).await;
-        times.add(since(asked));
-    }
-    times
 }
 
 /// Copies, snapshots and restores of a database, which share what they hold.

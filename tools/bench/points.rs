@@ -2,9 +2,10 @@
 
 use crate::Settings;
 use crate::process::Server;
+use crate::timing::{Times, since};
 use crate::traffic::{Client, Rate, drive, frame, write_document};
 use document::DocWriter;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 16;
 const DOCUMENTS: u64 = 10_000;
@@ -84,6 +85,21 @@ pub(crate) fn find(n: u64, out: &mut Vec<u8>) {
         w.bool("singleBatch", true);
     });
 }
+
+/// The times of point finds of one connection, one after the other; `first` numbers the first of them.
+pub(crate) async fn find_times(address: &str, first: u64, time: Duration) -> Times {
+    let mut client = Client::connect(address).await;
+    let (started, mut times, mut frame, mut n) = (Instant::now(), Times::default(), Vec::new(), first);
+    while started.elapsed() < time {
+        n += 1;
+        find(n, &mut frame);
+        let asked = Instant::now();
+        client.call(&frame).await;
+        times.add(since(asked));
+    }
+    times
+}
+
 fn increment(n: u64, out: &mut Vec<u8>) {
     *out = frame("bench", |w| {
         w.string("update", "c");

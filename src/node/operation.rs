@@ -715,6 +715,10 @@ impl Operation {
     pub fn transaction(&self) -> Option<&Arc<crate::transaction::Transaction>> {
         self.transaction.get()
     }
+    /// Whether it is part of a statement that a server executes as a transaction of its own.
+    pub(crate) fn is_part_of_statement(&self) -> bool {
+        self.transaction().is_some() && self.session.as_ref().is_some_and(|s| s.lsid.child.is_some())
+    }
     /// Makes it a statement of a transaction, once and for all.
     pub(crate) fn join(&self, transaction: Arc<crate::transaction::Transaction>) {
         let _ = self.transaction.set(transaction);
@@ -841,6 +845,10 @@ impl Operation {
     /// Whether this command carries a session and a transaction number: a retryable write, or part of a transaction.
     pub fn has_txn_number(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.txn_number.is_some())
+    }
+    /// Whether this command is a statement of its client's transaction.
+    pub fn is_in_transaction(&self) -> bool {
+        self.session.as_ref().is_some_and(|s| s.autocommit.is_some())
     }
     /// Whether this command carries a session and a transaction number, and is no part of a transaction.
     pub fn is_retryable_write(&self) -> bool {

@@ -132,10 +132,12 @@ pub fn refuse_sharding_buckets(ns: &str) -> Result<()> {
     }
 }
 
+/// Refuses statements of a client's transaction.
+///
 /// # Errors
 /// OperationNotSupportedInTransaction (263).
 pub(crate) fn refuse_transaction(op: &Operation, series: &Series, what: &str) -> Result<()> {
-    if op.transaction().is_some() {
+    if op.transaction().is_some() && !op.is_part_of_statement() {
         bail!(
             OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
             "Cannot {what} a time-series collection in a multi-document transaction: {}",

@@ -43,6 +43,7 @@ use crate::{Node, WriteUnit};
 use document::{DocBuf, Error, Result, Timestamp, bail, doc, err};
 use locks::{Ended, Lock, LockTable};
 use parking_lot::{Mutex, MutexGuard};
+use query::timeseries::BUCKETS_PREFIX;
 use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -306,7 +307,9 @@ impl Transaction {
         if self.only_reads {
             bail!(INVALID_OPTIONS, "a snapshot is not written to");
         }
-        if storage::split_namespace(&slot.ns).1.starts_with("system.") {
+        let name = storage::split_namespace(&slot.ns).1;
+        let buckets = name.starts_with(BUCKETS_PREFIX) && op.is_part_of_statement();
+        if name.starts_with("system.") && !buckets {
             bail!(50781, "Cannot write to system collection {} within a transaction.", slot.ns);
         }
         self.reach(slot, op, received, Access::Write).await?;

@@ -109,16 +109,7 @@ impl DeleteStatement {
 }
 
 /// The time series that the collection is, and the filter of its buckets.
-pub fn series_of(
-    node: &Node,
-    slot: &Slot,
-    q: Doc<'_>,
-    context: &QueryContext,
-) -> Result<Option<(Series, Matcher)>> {
-    with_filter(timeseries::of(node, slot), q, context)
-}
-
-fn with_filter(
+pub fn with_filter(
     series: Option<Series>,
     q: Doc<'_>,
     context: &QueryContext,

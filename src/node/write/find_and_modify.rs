@@ -10,6 +10,7 @@ use super::shapes;
 use super::statement::*;
 use super::update::{Filter, UpdateStatement, Upserted, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
+use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
 use query::matcher::Matcher;
@@ -46,10 +47,11 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     check_writable(&ns)?;
     node.check_write_concern(op)?;
     let slot = node.namespaces.slot(&ns);
-    let command = Command::parse(node, &slot, request)?;
+    let series = timeseries::named(node, op, &slot, request.body).await?;
+    let command = Command::parse(node, (&slot, series.as_ref()), request)?;
     match &command.statement {
-        Statement::Remove(s) if s.series.is_some() => {}
-        Statement::Update(_) if crate::timeseries::of(node, &slot).is_some() => {
+        Statement::Remove(_) if series.is_some() => {}
+        Statement::Update(_) if series.is_some() => {
             bail!(
                 INVALID_OPTIONS,
                 "Cannot perform a findAndModify with an update on a time-series collection"
@@ -92,7 +94,7 @@ impl Command {
             false => doc! { "preImage": old },
         }
     }
-    fn parse(node: &Node, slot: &Slot, request: Request<'_>) -> Result<Command> {
+    fn parse(node: &Node, (slot, series): (&Slot, Option<&Series>), request: Request<'_>) -> Result<Command> {
         let body = request.body;
         shapes::FIND_AND_MODIFY.check_command(body, request.sequences)?;
         let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
@@ -128,7 +130,8 @@ impl Command {
                 )
             }
             (true, None) => {
-                let (aside, series) = (Aside::default(), delete::series_of(node, slot, filter, &context)?);
+                let series = delete::with_filter(series.cloned(), filter, &context)?;
+                let aside = Aside::default();
                 let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint, aside, series };
                 Statement::Remove(Box::new(delete))
             }

@@ -4,6 +4,7 @@
 //! ```text
 //! aimed     the filter names one shard                  -> the statement, there
 //! searched  all shards: one document that matches        -> the statement, held to that document, on its shard
+//!           of a time series, one measurement            -> the statement, as it is, on the shard that has it
 //!           none matches                                 -> an upsert inserts the new document where that belongs
 //! moved     the shard has taken the document away and hands it back -> inserted where its new key belongs
 //! ```
@@ -16,8 +17,9 @@ use super::cluster::Call;
 use super::collation;
 use super::internal::{self, statement_ids, without};
 use super::scatter::read_all;
-use super::target;
+use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
+use super::timeseries::{self, Placed, Series};
 use super::write::{Kind, Write, first_error};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
@@ -83,37 +85,95 @@ impl Statement<'_, '_> {
     /// Executes the statement as part of `task`'s transaction. `None`: no shard has a document that matches, and that counts
     /// only if all were asked as of one time.
     pub async fn attempt(&self, task: &Task<'_>, at_one_time: bool) -> Result<Option<DocBuf>> {
-        let placement = task.placement_for_write(self.ns()).await?;
+        let at = timeseries::placed(task, self.ns()).await?;
+        let placement = &at.placement;
         let Some(table) = placement.table.clone() else {
-            return self.send(task, &placement, placement.home(), self.spec()).await.map(Some);
+            return self.send(task, &at, placement.home(), self.spec()).await.map(Some);
         };
-        let filter = self.filter();
-        let aim = target::filter(&table, filter, &collation::context(task, self.spec(), &table)?);
-        if let [shard] = aim.shards.as_slice()
-            && (aim.key.is_some() || !self.upserts())
-        {
-            return self.send(task, &placement, shard, self.spec()).await.map(Some);
+        let aim = self.aim(task, &at, &table)?;
+        if let Some(shard) = self.goes_to(task, &at, &aim) {
+            return self.send(task, &at, shard, self.spec()).await.map(Some);
         }
         let shards = if task.op.is_retryable_write() { placement.shards() } else { aim.shards };
-        let found = self.search(task, &placement, &table, &shards).await?;
-        match found {
-            Some(found) => self.on_found(task, &placement, &table, found.doc()).await.map(Some),
+        let done = match &at.series {
+            Some(series) => self.on_measurement(task, &at, series, &shards).await?,
+            None => match self.search(task, placement, &table, &shards).await? {
+                Some(found) => Some(self.on_found(task, &at, &table, found.doc()).await?),
+                None => None,
+            },
+        };
+        match done {
+            Some(reply) => Ok(Some(reply)),
             None if shards.len() > 1 && !at_one_time => Ok(None),
-            None if self.upserts() => self.insert_new(task, &placement, &table).await.map(Some),
+            None if self.upserts() => self.insert_new(task, placement, &table).await.map(Some),
             None => Ok(Some(self.nothing())),
         }
+    }
+
+    /// The shards that can have what the statement is about.
+    pub(super) fn aim(&self, task: &Task<'_>, at: &Placed, table: &RoutingTable) -> Result<Target> {
+        let context = collation::context(task, self.spec(), table)?;
+        Ok(match &at.series {
+            Some(series) => target::filter(table, series.key_filter(self.filter()).doc(), &context),
+            None => target::filter(table, self.filter(), &context),
+        })
+    }
+    /// The shard that executes the statement as it is, if one alone can: of a time series, any refuses what it does not take.
+    pub(super) fn goes_to<'t>(&self, task: &Task<'_>, at: &Placed, aim: &'t Target) -> Option<&'t ShardId> {
+        match aim.shards.as_slice() {
+            [first, ..] if at.series.is_some() && !self.may_remove_measurement(task) => Some(first),
+            [shard] if aim.key.is_some() || !self.upserts() => Some(shard),
+            _ => None,
+        }
+    }
+
+    fn may_remove_measurement(&self, task: &Task<'_>) -> bool {
+        let spec = self.spec();
+        let removes = match self {
+            Statement::Write(write, _) => write.kind == Kind::Delete,
+            Statement::FindAndModify(..) => spec.get("remove").is_some_and(|v| v.truthy()),
+        };
+        let sorted = spec.get_document("sort").is_some_and(|sort| !sort.is_empty());
+        removes && !sorted && !task.op.is_in_transaction()
+    }
+
+    /// Finds a measurement that matches, and has its shard execute the statement: in one snapshot both find the same.
+    async fn on_measurement(
+        &self,
+        task: &Task<'_>,
+        at: &Placed,
+        series: &Series,
+        shards: &[ShardId],
+    ) -> Result<Option<DocBuf>> {
+        let (db, buckets) = series.buckets.split_once('.').unwrap_or((&series.buckets, ""));
+        let mut command =
+            doc! { "aggregate": buckets, "pipeline": series.search(self.filter()), "cursor": {} };
+        command.0.extend(take(self.spec(), &["collation"]));
+        self.search_arguments(task, &mut command);
+        let ask = |shard: &ShardId| task.own(&command, db, &at.placement.versions(shard));
+        let replies = read_all(task, shards, ask).await?;
+        let Some((shard, _)) = replies.iter().find(|(_, reply)| batch(reply.doc()).next().is_some()) else {
+            return Ok(None);
+        };
+        let reply = self.send(task, at, shard, self.spec()).await?;
+        self.unless_gone(reply).map(Some)
     }
 
     async fn on_found(
         &self,
         task: &Task<'_>,
-        placement: &Placement,
+        at: &Placed,
         table: &Arc<RoutingTable>,
         found: Doc<'_>,
     ) -> Result<DocBuf> {
         let shard = target::document(table, found)?;
         let held = self.held_to(&target::identity(&table.key, found)?);
-        let reply = self.send(task, placement, &shard, held.doc()).await?;
+        let reply = self.send(task, at, &shard, held.doc()).await?;
+        self.unless_gone(reply)
+    }
+
+    /// The reply of the shard on which something was found, if it found that, too.
+    fn unless_gone(&self, reply: DocBuf) -> Result<DocBuf> {
         let n = match self {
             Statement::Write(..) => reply.doc().get_i64("n"),
             Statement::FindAndModify(..) => {
@@ -140,18 +200,27 @@ impl Statement<'_, '_> {
     }
 
     /// Sends a form of the statement to one shard; puts what that hands back where it belongs.
-    pub async fn send(
+    pub(super) async fn send(
         &self,
         task: &Task<'_>,
-        placement: &Placement,
+        at: &Placed,
         shard: &str,
         form: Doc<'_>,
     ) -> Result<DocBuf> {
+        let (placement, series) = (&at.placement, at.series.as_ref());
         match self {
-            Statement::Write(write, i) => write.one(task, *i).send_changed(placement, shard, 0, form).await,
+            Statement::Write(write, i) => {
+                write.one(task, *i, series).send_changed(placement, shard, 0, form).await
+            }
             Statement::FindAndModify(..) => {
-                let without = ["query", "sort", "hint", "upsert", "stmtId", "stmtIds"];
-                let body = task.forward(&without, &placement.versions(shard), |w| {
+                let without =
+                    ["query", "sort", "hint", "upsert", "stmtId", "stmtIds", "isTimeseriesNamespace"];
+                let on_buckets = series.map(|series| series.renamed(task.body()));
+                let command = on_buckets.as_ref().map_or(task.body(), DocBuf::doc);
+                let body = task.forward_as(command, &without, &placement.versions(shard), |w| {
+                    if series.is_some() {
+                        w.bool("isTimeseriesNamespace", true);
+                    }
                     for e in form.iter().filter(|e| without[..4].contains(&e.name())) {
                         w.element(&e);
                     }
@@ -172,11 +241,11 @@ impl Statement<'_, '_> {
 
     /// What the statement did when it was executed before, on whichever shard.
     pub async fn executed_before(&self, task: &Task<'_>) -> Result<Option<DocBuf>> {
-        let placement = task.placement_for_write(self.ns()).await?;
+        let at = timeseries::placed(task, self.ns()).await?;
         let never = doc! { "_id": { "$in": [] } }.to_doc_buf();
         let never = with_filter(self.spec(), never.doc());
-        for shard in placement.shards() {
-            let reply = self.send(task, &placement, &shard, never.doc()).await?;
+        for shard in at.placement.shards() {
+            let reply = self.send(task, &at, &shard, never.doc()).await?;
             if ["retriedStmtIds", "retriedStmtId"].iter().any(|name| reply.doc().get(name).is_some()) {
                 return Ok(Some(reply));
             }
@@ -200,6 +269,14 @@ impl Statement<'_, '_> {
         }
     }
 
+    /// Adds what every search carries.
+    fn search_arguments(&self, task: &Task<'_>, command: &mut Document) {
+        command.0.extend(take(task.body(), &["let", "maxTimeMS", "comment"]));
+        if task.op.is_retryable_write() {
+            command.push("stmtIds", statement_ids(self.number()));
+        }
+    }
+
     /// One document that matches; with `sort`, the first.
     async fn search(
         &self,
@@ -216,10 +293,7 @@ impl Statement<'_, '_> {
         let mut command =
             doc! { "find": collection, "filter": self.filter(), "limit": 1, "singleBatch": true };
         command.0.extend(take(spec, &["sort", "hint", "collation"]));
-        command.0.extend(take(task.body(), &["let", "maxTimeMS", "comment"]));
-        if task.op.is_retryable_write() {
-            command.push("stmtIds", statement_ids(self.number()));
-        }
+        self.search_arguments(task, &mut command);
         if sort.is_empty() {
             let mut projection: Document =
                 table.key.fields().iter().map(|f| (f.path.clone(), Value::Int32(1))).collect();

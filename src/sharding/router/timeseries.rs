@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! insert    a measurement goes to the shard that owns the bucket it would begin; the shard sorts it into its buckets
-//! update,   to the shards whose buckets can hold what the filter matches
-//! delete
+//! update,   to the shards whose buckets can hold what the filter matches; what concerns one measurement that may be on any
+//! delete    of several is a transaction, see [`super::one_document`]
 //! find ...  a view like any other: the shard that has it says what it means, and that is asked of the buckets
 //! ```
 //! A router learns that the buckets of `X` are sharded when the primary refuses a write to `X` because of the buckets' version; what it
@@ -12,10 +12,11 @@
 use super::body::Placement;
 use super::cluster::database_of;
 use super::task::Task;
-use document::{Doc, DocBuf, DocWriter, Result, ValueRef};
+use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef};
 use query::timeseries::{Options, bucket, predicate};
 
 /// A sharded time series.
+#[derive(Clone)]
 pub(super) struct Series {
     /// The namespace of its buckets.
     pub buckets: String,
@@ -45,6 +46,24 @@ pub(super) async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option
     }
 }
 
+/// Where a write goes, and to which time series if that is what it concerns and its buckets are sharded.
+pub(super) struct Placed {
+    pub placement: Placement,
+    pub series: Option<Series>,
+}
+
+/// Where what a write to `ns` concerns is now; its database is created if need be.
+pub(super) async fn placed(task: &Task<'_>, ns: &str) -> Result<Placed> {
+    let placement = task.placement_for_write(ns).await?;
+    if placement.table.is_none()
+        && placement.alone.is_none()
+        && let Some(series) = sharded_if_known(task, ns).await?
+    {
+        return Ok(Placed { placement: series.placement.clone(), series: Some(series) });
+    }
+    Ok(Placed { placement, series: None })
+}
+
 impl Series {
     /// The client's command with the buckets in the place of the time series.
     pub(super) fn renamed(&self, body: Doc<'_>) -> DocBuf {
@@ -69,6 +88,12 @@ impl Series {
     /// BadValue (2) for a measurement without a time.
     pub(super) fn key_fields(&self, measurement: Doc<'_>) -> Result<DocBuf> {
         bucket::key_fields(measurement, &self.options)
+    }
+    /// A pipeline over the buckets that finds one measurement.
+    pub(super) fn search(&self, filter: Doc<'_>) -> Value {
+        document::array![
+            self.options.unpack_stage(), { "$match": filter }, { "$limit": 1 }, { "$project": { "_id": 1 } }
+        ]
     }
     /// What a filter on measurements says of shard keys.
     pub(super) fn key_filter(&self, filter: Doc<'_>) -> DocBuf {

@@ -190,12 +190,13 @@ impl<'t, 'a> Write<'t, 'a> {
         }
     }
     /// Statement `i` as a command of its own, which is a part of `task`'s transaction.
-    pub fn one<'s>(&'s self, task: &'s Task<'s>, i: usize) -> Write<'s, 's>
+    pub(super) fn one<'s>(&'s self, task: &'s Task<'s>, i: usize, series: Option<&Series>) -> Write<'s, 's>
     where
         'a: 's,
     {
         let statement = Statement::Borrowed(self.statements[i].doc());
-        let one = Write::of(task, self.ns, self.kind, vec![statement]);
+        let mut one = Write::of(task, self.ns, self.kind, vec![statement]);
+        one.concern(series.cloned());
         Write { ids: Some(vec![self.statement_id(i)]), alone: self.alone, ..one }
     }
     /// Executes what is pending.
@@ -216,18 +217,15 @@ impl<'t, 'a> Write<'t, 'a> {
     }
     /// Where what the statements concern is now.
     async fn placement(&mut self) -> Result<Placement> {
-        let placement = self.task.placement_for_write(self.ns).await?;
-        self.series = None;
-        if placement.table.is_none()
-            && placement.alone.is_none()
-            && let Some(series) = timeseries::sharded_if_known(self.task, self.ns).await?
-        {
+        let placed = timeseries::placed(self.task, self.ns).await?;
+        self.concern(placed.series);
+        Ok(placed.placement)
+    }
+    fn concern(&mut self, series: Option<Series>) {
+        self.series = series.map(|series| {
             let body = series.renamed(self.task.body());
-            let placement = series.placement.clone();
-            self.series = Some(Box::new(OfSeries { series, body }));
-            return Ok(placement);
-        }
-        Ok(placement)
+            Box::new(OfSeries { series, body })
+        });
     }
     fn is_finished(&self) -> bool {
         self.stopped || self.pending.is_empty()
@@ -275,11 +273,7 @@ impl<'t, 'a> Write<'t, 'a> {
             Kind::Update if !flag("multi") || flag("upsert") || series.options.meta.is_none() => {
                 Ok(Aim::One(target.shards[0].clone()))
             }
-            Kind::Delete if flag("limit") && target.shards.len() > 1 => bail!(
-                NOT_IMPLEMENTED,
-                "a delete of one measurement whose filter does not say on which shard it is: {} is sharded",
-                self.ns
-            ),
+            Kind::Delete => Ok(aim_of(target, !flag("limit"))),
             _ => Ok(aim_of(target, true)),
         }
     }

@@ -135,7 +135,8 @@ for (const shard of [first, second]) {
     const [info] = shardConnection(db, shard).getDB(testDB.getName()).getCollectionInfos({name: buckets.getName()});
     assert.eq(1000000000, Number(info.options.expireAfterSeconds), shard);
 }
-assert.commandFailedWithCode(testDB.runCommand({collMod: "c", timeseries: {granularity: "hours"}}), 238);
+assert.commandWorked(testDB.runCommand({collMod: "c", timeseries: {granularity: "hours"}}));
+assert.eq("hours", collectionEntry(buckets).timeseriesFields.granularity);
 const stats = assert.commandWorked(testDB.runCommand({collStats: "c"}));
 assert.eq([true, c.getFullName(), buckets.find().itcount()], [stats.sharded, stats.ns, Number(stats.timeseries.bucketCount)]);
 assert.eq([first, second], Object.keys(stats.shards).sort());

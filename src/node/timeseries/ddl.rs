@@ -328,13 +328,7 @@ pub(crate) fn bucket_change(change: Document, series: &Series) -> Result<Documen
     for (name, value) in change.into_iter().skip(1) {
         match (name.as_str(), value) {
             ("timeseries", Value::Document(given)) => {
-                let current = series
-                    .buckets
-                    .read_unchecked()
-                    .collection
-                    .as_ref()
-                    .and_then(|c| c.meta().options.get_document("timeseries").cloned());
-                out.push("timeseries", changed(current.unwrap_or_default(), &given)?);
+                out.push("timeseries", changed(series.definition(), &given)?);
             }
             ("index", Value::Document(mut index)) => {
                 if let Some(Value::Document(key)) = index.get("keyPattern").cloned() {
@@ -349,6 +343,15 @@ pub(crate) fn bucket_change(change: Document, series: &Series) -> Result<Documen
         }
     }
     Ok(out)
+}
+
+/// The definition that collMod asks for by its option `timeseries`.
+///
+/// # Errors
+/// InvalidOptions (72) for a granularity or span that shrinks, and those of the shape.
+pub fn rebucketed(series: &Series, given: Doc<'_>) -> Result<Document> {
+    shapes::COLL_MOD_TIMESERIES.check(given)?;
+    changed(series.definition(), &given.to_document())
 }
 
 /// The definition with what collMod wants of it.

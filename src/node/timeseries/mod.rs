@@ -16,7 +16,7 @@ pub mod update;
 use crate::namespace::Slot;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{Doc, ObjectId, Result, bail};
+use document::{Doc, Document, ObjectId, Result, bail};
 use parking_lot::Mutex;
 use query::timeseries::{BUCKETS_PREFIX, Options, series_of, unpacked_by};
 use std::collections::HashMap;
@@ -58,6 +58,11 @@ pub struct Series {
     pub(crate) packing: Options,
 }
 
+/// Whether a shard key of buckets says something of their time.
+pub fn is_by_time(key: &Document) -> bool {
+    key.keys().any(|path| path.starts_with("control."))
+}
+
 /// Whether a view is that of a time series collection.
 pub fn is_series(view: &View) -> bool {
     view.on.starts_with(BUCKETS_PREFIX) && unpacked_by(&view.pipeline).is_some()
@@ -94,6 +99,10 @@ pub(crate) async fn named(
 }
 
 /// The time series collection that has these buckets, if that is what they are.
+pub fn of_buckets(buckets: &Arc<Slot>) -> Option<Series> {
+    with_buckets(&series_of(&buckets.ns)?, buckets.clone())
+}
+
 fn with_buckets(ns: &str, buckets: Arc<Slot>) -> Option<Series> {
     let (options, packing) = {
         let state = buckets.read_unchecked();

@@ -110,10 +110,15 @@ protocols! {
         DropEmptyCopies "dropEmptyCopies" Retry,
         ExitCriticalSection "exitCriticalSection" Retry,
     }
-    /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient.
+    /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient. While the bucketing of a time
+    /// series changes nobody writes to it: the catalog and all shards have the same when writes go on.
     COLL_MOD CollModPhase "collMod_V3" {
         FreezeMigrations "freezeMigrations" Undo,
         UpdateShards "updateShards" UndoIfDefinite,
+        BlockShards "blockShards" Undo,
+        UpdateConfig "updateConfig" UndoIfDefinite,
+        UpdateBuckets "updateBuckets" Retry,
+        UnblockShards "unblockShards" Retry,
         AllowMigrations "allowMigrations" Retry,
     }
     /// createIndexes of a sharded collection: on all of its shards or on none.

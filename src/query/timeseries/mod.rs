@@ -120,7 +120,6 @@ fn first_filter(pipeline: &[Value]) -> Option<&Document> {
 }
 
 /// What the first filter of a pipeline over buckets says of their shard keys.
-pub fn shard_key_filter(pipeline: &[Value]) -> Option<Document> {
-    let options = unpacked_by(pipeline)?;
-    predicate::on_shard_key(first_filter(pipeline)?, &options)
+pub fn shard_key_filter(pipeline: &[Value], options: &Options) -> Option<Document> {
+    predicate::on_shard_key(first_filter(pipeline)?, options)
 }

@@ -26,6 +26,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrCheckClusterMetadataConsistency"),
     row!("_configsvrCheckMetadataConsistency"),
     row!("_configsvrClearJumboFlag"),
+    row!("_configsvrCollMod"),
     row!("_configsvrCommitChunkMigration"),
     row!("_configsvrCommitChunkSplit"),
     row!("_configsvrCommitChunksMerge"),

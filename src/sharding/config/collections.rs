@@ -11,7 +11,9 @@ use super::{
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
-use crate::messages::ddl::{CommitCreateCollection, CommitDropCollection, CommitRename, FirstChunk};
+use crate::messages::ddl::{
+    CommitBucketing, CommitCreateCollection, CommitDropCollection, CommitRename, FirstChunk,
+};
 use crate::routing::table::SERIES;
 use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
@@ -225,6 +227,31 @@ impl ConfigServer {
         };
         entry(from, Vec::new());
         entry(to, owners);
+    }
+
+    /// [`CommitBucketing`]: the definition of a time series whose buckets are tracked, and raised versions, so that routers read it anew before
+    /// they aim by it. A repeat finds it in place.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117) for another incarnation, or for one that is no longer tracked.
+    pub async fn commit_bucketing(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, CommitBucketing::COMMAND)?;
+        self.ensure().await?;
+        let CommitBucketing { ns, uuid, series } = CommitBucketing::parse(request.body)?;
+        let _lock = self.lock_chunks(&ns).await;
+        let found = self.catalog().find_collection(&ns)?.filter(|c| c.info.uuid == uuid);
+        let Some(collection) = found else {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} was dropped or made anew")
+        };
+        if collection.document.get_document(SERIES) == Some(&series) {
+            return Ok(Document::new());
+        }
+        let mut entry = collection.document.clone();
+        entry.insert(SERIES, series);
+        let mut writes = vec![put(COLLECTIONS, entry)];
+        writes.extend(self.bump_every_owner(&collection)?);
+        self.commit(&writes).await?;
+        Ok(Document::new())
     }
 
     /// `{_configsvrConfigureCollectionBalancing: ns, chunkSize?, defragmentCollection?, enableAutoMerger?}`.

@@ -27,6 +27,8 @@ message! {
     /// A collection is changed by a client's `collMod`.
     CollModParticipant = "_shardsvrCollModParticipant" (name) {
         command "command": Document,
+        /// What sessions have done to the collection on these shards is known here before it is changed.
+        histories "sessionHistoriesOf": Option<Vec<String>>,
     }
 }
 
@@ -182,6 +184,14 @@ message! {
     /// The catalog forgets a database.
     CommitDropDatabase = "_configsvrCommitDropDatabase" (db) {
         version "databaseVersion": DatabaseVersion,
+    }
+}
+
+message! {
+    /// A time series gets other buckets.
+    CommitBucketing = "_configsvrCollMod" (ns) {
+        uuid "collectionUUID": [u8; 16],
+        series "timeseriesFields": Document,
     }
 }
 

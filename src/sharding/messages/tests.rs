@@ -89,6 +89,7 @@ fn every_message_is_read_as_it_was_written() {
         CommitMovePrimary,
         CommitDropDatabase,
         CommitRefine,
+        CommitBucketing,
     );
     check_all!(StatsForBalancing, SetAutoSplit, RebalanceChunk);
     check_all!(CloneCatalogData, SessionHistory, ValidateShardKey);

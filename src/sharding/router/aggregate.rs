@@ -219,7 +219,11 @@ pub fn names_others(pipeline: Doc<'_>) -> bool {
 pub fn target_shards(task: &Task<'_>, placement: &Placement, pipeline: Doc<'_>) -> Result<Vec<ShardId>> {
     let first = pipeline.iter().next().and_then(|e| e.value().as_document());
     if first.is_some_and(|stage| stage.get(query::timeseries::UNPACK).is_some()) {
-        let said = query::timeseries::shard_key_filter(&pipeline.to_array()).unwrap_or_default();
+        // The view says how long buckets were when it was made.
+        let series = placement.table.as_ref().and_then(|table| table.series.as_ref());
+        let said =
+            series.and_then(|series| query::timeseries::shard_key_filter(&pipeline.to_array(), series));
+        let said = said.unwrap_or_default();
         return scatter::targets(task, placement, said.to_doc_buf().doc());
     }
     let filter = first.and_then(|s| s.get_document("$match")).unwrap_or(Doc::empty());

@@ -300,9 +300,6 @@ async fn buckets_changed(task: &Task<'_>, internal_name: &str, series: &Series) 
         command.insert("index", key);
     }
     if internal_name == "_shardsvrCollMod" {
-        if command.get_present("timeseries").is_some() {
-            bail!(NOT_IMPLEMENTED, "changing the bucketing of a sharded time series is not implemented");
-        }
         command.insert("isTimeseriesNamespace", true);
     }
     let reply = on_primary(task, db, db, command).await?;

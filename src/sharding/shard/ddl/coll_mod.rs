@@ -2,17 +2,33 @@
 //!
 //! A shard that was not asked yet when the coordinator stops is asked after the restart; the change is written so that
 //! asking twice changes nothing more.
+//!
+//! By the bucketing of a time series routers choose the shard of a measurement, and shards its bucket. So a change of it goes after all
+//! else that the command asks for:
+//!
+//! ```text
+//! blockShards      writes wait on every shard
+//! updateConfig     the catalog has the new bucketing; versions rise, so routers read it before they aim again
+//! updateBuckets    every shard has it
+//! unblockShards    writes go on
+//! ```
+//! Where buckets are sharded by time, a repeated insert may come to another shard than before. So each shard also takes over from the others
+//! what sessions have done, while nobody writes.
 
+use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
+use crate::config::{required, required_doc};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
-use crate::messages::ddl::{CollModParticipant, DropIndexesParticipant};
+use crate::messages::ddl::{CollModParticipant, CommitBucketing, DropIndexesParticipant};
+use crate::remote::Target;
+use crate::routing::table::SERIES;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::operation::WriteConcern;
-use node::{Operation, Request};
+use node::{Operation, Request, timeseries};
 use protocol::ddl::protocols::{CollModPhase, DropIndexesPhase};
 use protocol::ddl::{Protocol, protocols};
 use query::planner;
@@ -28,19 +44,59 @@ impl Coordinator for CollMod {
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match phase_of(CollModPhase::named(phase), phase)? {
-                CollModPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
+                CollModPhase::FreezeMigrations => {
+                    ddl.freeze_for_change(state).await?;
+                    ddl.find_bucketing(state)
+                }
                 CollModPhase::UpdateShards => {
-                    let (name, command) = (split(namespace(state)).1.to_string(), own_command(state));
-                    ddl.on_holders(state, CollModParticipant { name, command }).await
+                    let name = split(namespace(state)).1.to_string();
+                    let mut command = own_command(state);
+                    if is_rebucketed(state) {
+                        command.remove(BUCKETING);
+                    }
+                    ddl.on_holders(state, CollModParticipant { name, command, histories: None }).await
+                }
+                CollModPhase::BlockShards
+                | CollModPhase::UpdateConfig
+                | CollModPhase::UpdateBuckets
+                | CollModPhase::UnblockShards
+                    if !is_rebucketed(state) =>
+                {
+                    Ok(())
+                }
+                CollModPhase::BlockShards => {
+                    ddl.block_everywhere(namespace(state), BlockType::Writes, &reason(state)).await
+                }
+                CollModPhase::UpdateConfig => ddl.commit_bucketing(state).await,
+                CollModPhase::UpdateBuckets => ddl.update_buckets(state).await,
+                CollModPhase::UnblockShards => {
+                    ddl.block_everywhere(namespace(state), BlockType::Unblock, &reason(state)).await
                 }
                 CollModPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
             }
         })
     }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        Box::pin(ddl.thaw(namespace(state), uuid_of(state)))
+        Box::pin(async move {
+            if is_rebucketed(state) {
+                ddl.block_everywhere(namespace(state), BlockType::Unblock, &reason(state)).await?;
+            }
+            ddl.thaw(namespace(state), uuid_of(state)).await
+        })
     }
 }
+
+/// Field of collMod that names a bucketing.
+const BUCKETING: &str = "timeseries";
+
+/// Whether the coordinator's document has the definition that a time series gets.
+fn is_rebucketed(state: &Document) -> bool {
+    state.contains_key(SERIES)
+}
+fn reason(state: &Document) -> Document {
+    doc! { "command": "collMod", "ns": namespace(state) }
+}
+
 impl Coordinator for DropIndexes {
     fn protocol(&self) -> &'static Protocol {
         &protocols::DROP_INDEXES
@@ -78,6 +134,50 @@ impl Ddl {
         let fields = doc! { COMMAND: command, "collectionUUID": uuid.map(Value::uuid) };
         let state = self.coordinate(op, &CollMod, &ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    /// Notes which bucketing is asked for, if that is another than there is.
+    ///
+    /// # Errors
+    /// InvalidOptions (72), and those of the shape.
+    fn find_bucketing(&self, state: &mut Document) -> Result<()> {
+        state.remove(SERIES);
+        let command = own_command(state);
+        let asked = command.get_document(BUCKETING).map(Document::to_doc_buf);
+        let series = timeseries::of_buckets(&self.role.node.namespaces.slot(namespace(state)));
+        let (Some(asked), Some(series)) = (asked, series) else { return Ok(()) };
+        let wanted = timeseries::ddl::rebucketed(&series, asked.doc())?;
+        if wanted != series.definition() {
+            state.insert(SERIES, wanted);
+        }
+        Ok(())
+    }
+
+    async fn commit_bucketing(&self, state: &Document) -> Result<()> {
+        let commit = CommitBucketing {
+            ns: namespace(state).to_string(),
+            uuid: required(state, "collectionUUID", Value::as_uuid)?,
+            series: required_doc(state, SERIES)?.clone(),
+        };
+        self.config(commit.to_document()).await.map(drop)
+    }
+
+    async fn update_buckets(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let name = split(&ns).1.to_string();
+        let tracked = self.tracked(&ns).await?.unwrap_or_default();
+        let by_time = tracked.get_document("key").is_some_and(timeseries::is_by_time);
+        let histories = match by_time {
+            true => Some(self.all_shards().await?),
+            false => None,
+        };
+        let mut command = doc! { "collMod": name.as_str(), "isTimeseriesNamespace": true };
+        command.push(BUCKETING, own_command(state).get(BUCKETING).cloned().unwrap_or(Value::Null));
+        let said = state.get("reply").cloned();
+        self.on_holders(state, CollModParticipant { name, command, histories }).await?;
+        // The reply is of all else that was asked for.
+        state.insert("reply", said.unwrap_or(Value::Null));
+        Ok(())
     }
 
     /// Runs `_shardsvrDropIndexes`. An index that the shard key needs stays; one that is being built is there no more.
@@ -268,7 +368,15 @@ impl Ddl {
 
     /// Runs [`CollModParticipant`].
     pub(super) async fn coll_mod_here(&self, request: Request<'_>) -> Result<Document> {
-        let command = CollModParticipant::parse(request.body)?.command.to_doc_buf();
+        let ns = request.namespace()?;
+        let CollModParticipant { command, histories, .. } = CollModParticipant::parse(request.body)?;
+        let own = self.shard()?;
+        // Who has nothing of it is told when a chunk comes.
+        let others = histories.into_iter().flatten().filter(|shard| *shard != own);
+        for shard in others.filter(|_| self.uuid_here(&ns).is_some()) {
+            self.copy_sessions(Target::Shard(&shard), &ns).await?;
+        }
+        let command = command.to_doc_buf();
         let request = Request { body: command.doc(), ..request };
         node::ddl::collections::coll_mod(&self.role.node, &unversioned(), request).await
     }

@@ -259,7 +259,7 @@ impl Ddl {
         self.create_here(ns, uuid, options, true).await?;
         self.build_listed(ns, indexes).await?;
         self.copy_documents(donor, ns, &op).await?;
-        self.copy_sessions(donor, ns).await?;
+        self.copy_sessions(Target::Host(donor), ns).await?;
         self.role.node.wait_operation_committed(&op).await?;
         self.role.clear_placement(ns);
         Ok(())
@@ -296,11 +296,11 @@ impl Ddl {
     }
 
     /// Writes wait on the donor, so its session table has all there is to know.
-    async fn copy_sessions(&self, donor: &str, ns: &str) -> Result<()> {
+    pub(super) async fn copy_sessions(&self, donor: Target<'_>, ns: &str) -> Result<()> {
         let mut after: Option<Document> = None;
         loop {
             let ask = SessionHistory { ns: ns.to_string(), after }.to_document().to_doc_buf();
-            let reply = self.role.remote.run(Target::Host(donor), "admin", ask).await?;
+            let reply = self.role.remote.run(donor, "admin", ask).await?;
             sessions::apply(&self.role, ns, &reply).await?;
             match reply.doc().get_document("next") {
                 Some(next) => after = Some(next.to_document()),

@@ -7,7 +7,8 @@
 //!
 //! Statements outside the range go over too where the entry does not tell (a delete names only the `_id`), and where an
 //! update may have taken its document out of the range, from where its filter brings the retry: a statement is executed on
-//! one shard only, so knowing of it elsewhere does no harm.
+//! one shard only, so knowing of it elsewhere does no harm. Likewise all that made buckets which are sharded by time: one of an earlier
+//! bucketing, or of an earlier key, has measurements whose own keys are in other ranges.
 //!
 //! Where the log no longer holds an entry that the session table knows, a marker goes over instead: the recipient then
 //! refuses a statement of that number it does not know (IncompleteTransactionHistory) rather than executing it twice.
@@ -19,7 +20,7 @@ use crate::messages::ddl::SessionHistory;
 use crate::shard::ShardRole;
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, bail, codes, doc};
 use node::operation::{SessionFields, SessionId};
-use node::{Node, Operation, Origin, log_failed};
+use node::{Node, Operation, Origin, log_failed, timeseries};
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -169,7 +170,7 @@ impl SessionSource {
         }
         let Some(range) = &self.range else { return true };
         let key = match entry.op {
-            Op::Insert => return range.contains(entry.o),
+            Op::Insert => return range.contains(entry.o) || timeseries::is_by_time(range.key.document()),
             Op::Update => entry.o2,
             Op::Delete => Some(entry.o),
             _ => None,

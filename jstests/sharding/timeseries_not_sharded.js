@@ -1,6 +1,6 @@
 /**
- * A time series collection is not moved alone or resharded, nor are its buckets sharded by their own name: the refusal leaves nothing
- * behind. movePrimary takes them along. It fails if a refused command leaves an entry of the catalog, or a measurement is lost.
+ * The buckets of a time series are not sharded or moved by their own name: the refusal leaves nothing behind. movePrimary takes along those
+ * that the catalog does not know. It fails if a refused command leaves an entry of the catalog, or a measurement is lost.
  *
  * @tags: [requires_sharding]
  */
@@ -24,15 +24,18 @@ const left = () => ({
     buckets: testDB.getCollection("system.buckets.ts").getIndexes(),
 });
 const before = left();
-for (const name of ["ts", "system.buckets.ts"]) {
-    const ns = `${testDB.getName()}.${name}`;
-    for (const command of [
-             {moveCollection: ns, toShard: second},
-             {reshardCollection: ns, key: {m: 1}},
-             {unshardCollection: ns, toShard: second},
-    ]) {
-        assert.commandFailedWithCode(db.adminCommand(command), 238, tojson(command));
-    }
+const [ts, bucketsOfTs] = ["ts", "system.buckets.ts"].map((name) => `${testDB.getName()}.${name}`);
+for (const [command, code] of [
+         [{moveCollection: bucketsOfTs, toShard: second}, 20],
+         [{reshardCollection: bucketsOfTs, key: {m: 1}}, 20],
+         [{unshardCollection: bucketsOfTs, toShard: second}, 20],
+         [{reshardCollection: ts, key: {m: 1}}, 118],
+         [{reshardCollection: ts, key: {v: 1}}, 72],
+         [{unshardCollection: ts, toShard: second}, 118],
+         [{refineCollectionShardKey: ts, key: {m: 1, t: 1}}, 118],
+         [{moveCollection: ts, toShard: "none"}, 70],
+]) {
+    assert.commandFailedWithCode(db.adminCommand(command), code, tojson(command));
 }
 for (const key of [{m: 1}, {meta: 1}]) {
     const command = {shardCollection: `${testDB.getName()}.system.buckets.ts`, key};

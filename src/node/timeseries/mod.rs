@@ -116,31 +116,6 @@ fn with_buckets(ns: &str, buckets: Arc<Slot>) -> Option<Series> {
     Some(Series { ns: ns.to_string(), buckets, options, packing })
 }
 
-/// A time series is neither resharded nor moved by itself yet.
-///
-/// # Errors
-/// NotImplemented (238).
-pub fn refuse_sharding(ns: &str, view: Option<&View>) -> Result<()> {
-    match view.is_some_and(is_series) {
-        true => {
-            bail!(NOT_IMPLEMENTED, "sharding or moving a time-series collection is not implemented: {ns}")
-        }
-        false => Ok(()),
-    }
-}
-/// The same for the name of its buckets.
-///
-/// # Errors
-/// NotImplemented (238).
-pub fn refuse_sharding_buckets(ns: &str) -> Result<()> {
-    match split_namespace(ns).1.starts_with(BUCKETS_PREFIX) {
-        true => {
-            bail!(NOT_IMPLEMENTED, "sharding or moving buckets of a time series is not implemented: {ns}")
-        }
-        false => Ok(()),
-    }
-}
-
 /// Refuses statements of a client's transaction.
 ///
 /// # Errors

@@ -134,7 +134,7 @@ impl ConfigServer {
     pub async fn commit_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingCommit::COMMAND)?;
         self.ensure().await?;
-        let ReshardingCommit { ns, of, to_come, unsplittable, zones, collation } =
+        let ReshardingCommit { ns, of, to_come, unsplittable, zones, collation, series } =
             ReshardingCommit::parse(request.body)?;
         let (ns, new) = (ns.as_str(), of.new);
         let _members = self.membership.read().await;
@@ -152,7 +152,7 @@ impl ConfigServer {
             key: to_come.key,
             unique: Flag(false),
             collation,
-            series: None,
+            series,
             unsplittable,
             chunks: to_come.chunks,
         };

@@ -154,6 +154,8 @@ message! {
         zones "zones": Option<Vec<ZoneToCome>>,
         /// Of a collection that was not in the catalog.
         collation "defaultCollation": Option<Document>,
+        /// Where its documents are the buckets of a time series.
+        series "timeseriesFields": Option<Document>,
     }
 }
 

@@ -175,7 +175,10 @@ pub async fn coll_stats(task: &Task<'_>) -> Result<DocBuf> {
         bail!(NAMESPACE_NOT_FOUND, "Database [{}] not found.", task.db());
     };
     let series = super::timeseries::sharded(task, &ns).await?;
-    let sharded = series.is_some() || task.placement(&ns).await?.is_some_and(|p| p.table.is_some());
+    let sharded = match &series {
+        Some(series) => series.placement.table.is_some(),
+        None => task.placement(&ns).await?.is_some_and(|p| p.table.is_some()),
+    };
     let mut sum =
         summed(&replies, &["ns", "scaleFactor", "avgObjSize", "nindexes", "capped", "max", "maxSize"]);
     let (size, count) = (sum.get("size").and_then(number), sum.get("count").and_then(number));

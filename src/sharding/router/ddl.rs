@@ -326,7 +326,7 @@ pub async fn drop_collection(task: &Task<'_>) -> Result<DocBuf> {
 }
 
 /// A time series has its placement under another name.
-fn forget_with_buckets(task: &Task<'_>, ns: &str) {
+pub(super) fn forget_with_buckets(task: &Task<'_>, ns: &str) {
     task.router.cluster.forget(Some(ns));
     if let Some(buckets) = timeseries::buckets_of(ns) {
         task.router.cluster.forget(Some(&buckets));
@@ -436,7 +436,7 @@ pub async fn refine_shard_key(task: &Task<'_>) -> Result<DocBuf> {
     command.push("newShardKey", bound(task, "key").unwrap_or_default());
     command.0.extend(own_fields(task).into_iter().filter(|(name, _)| name != "key"));
     let reply = on_primary(task, db, db, command).await;
-    task.router.cluster.forget(Some(&ns));
+    forget_with_buckets(task, &ns);
     match reply? {
         Some(_) => Ok(ok_reply(Document::new())),
         None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),

@@ -1,7 +1,7 @@
 //! reshardCollection and its kin: to the coordinator on the database's primary.
 
 use super::body::ok_reply;
-use super::ddl::{full_namespace, internal, on_primary};
+use super::ddl::{forget_with_buckets, full_namespace, internal, on_primary};
 use super::shapes;
 use super::task::Task;
 use document::{DocBuf, Document, Result, bail, doc};
@@ -22,7 +22,7 @@ async fn to_coordinator(task: &Task<'_>, shape: &Shape, name: &str, kind: &str) 
     let mut command = internal(task, name, collection);
     command.insert("provenance", kind);
     let reply = on_primary(task, db, db, command).await;
-    task.router.cluster.forget(Some(&ns));
+    forget_with_buckets(task, &ns);
     match reply? {
         Some(_) => Ok(ok_reply(Document::new())),
         None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),

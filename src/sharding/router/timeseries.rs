@@ -15,7 +15,7 @@ use super::task::Task;
 use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef};
 use query::timeseries::{Options, bucket, predicate};
 
-/// A sharded time series.
+/// A time series that is sharded, or was moved by itself.
 #[derive(Clone)]
 pub(super) struct Series {
     /// The namespace of its buckets.
@@ -30,11 +30,12 @@ pub(super) fn buckets_of(ns: &str) -> Option<String> {
     (!name.starts_with("system.")).then(|| query::timeseries::buckets_of(ns))
 }
 
-/// The time series of this name, if its buckets are sharded.
+/// The time series of this name, if the catalog says where its buckets are.
 pub(super) async fn sharded(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
     let Some(buckets) = buckets_of(ns) else { return Ok(None) };
     let Some(placement) = task.placement(&buckets).await? else { return Ok(None) };
-    let options = placement.table.as_ref().and_then(|table| table.series.clone());
+    let table = placement.table.as_ref().or(placement.alone.as_ref());
+    let options = table.and_then(|table| table.series.clone());
     Ok(options.map(|options| Series { buckets, options, placement }))
 }
 
@@ -46,7 +47,7 @@ pub(super) async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option
     }
 }
 
-/// Where a write goes, and to which time series if that is what it concerns and its buckets are sharded.
+/// Where a write goes, and to which time series if that is what it concerns and the catalog says where its buckets are.
 pub(super) struct Placed {
     pub placement: Placement,
     pub series: Option<Series>,

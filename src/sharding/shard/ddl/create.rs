@@ -12,8 +12,8 @@
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
 use super::distribution::{Wanted, first_chunks};
-use super::timeseries::{SERIES_KEY, is_of_series, key_index};
-use super::{Ddl, split};
+use super::timeseries::SERIES_KEY;
+use super::{Ddl, split, timeseries};
 use crate::config::{argument, required, shown};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
@@ -28,7 +28,6 @@ use futures::future::BoxFuture;
 use node::{Node, Operation, Request};
 use protocol::ddl::protocols::CreatePhase;
 use protocol::ddl::{Protocol, protocols};
-use query::timeseries::series_of;
 use std::collections::BTreeSet;
 use storage::{Collection, CollectionSnapshot, CollectionView, IndexSpec};
 
@@ -45,7 +44,7 @@ const OWN: &[&str] = &[
     "implicitlyCreateIndex",
     "enforceUniquenessCheck",
     "skipHashedShardKeyIndexCreation",
-    super::timeseries::SERIES_KEY,
+    SERIES_KEY,
     SERIES,
     "unsplittable",
     "dataShard",
@@ -80,8 +79,7 @@ impl Coordinator for Create {
         })
     }
     fn also_locks(&self, state: &Document) -> Vec<String> {
-        let of_series = is_of_series(request(state));
-        series_of(namespace(state)).filter(|_| of_series).into_iter().collect()
+        timeseries::also_locked(namespace(state), request(state))
     }
 }
 
@@ -148,7 +146,9 @@ impl Ddl {
             return Err(collation_missing(default));
         }
         let mut wanted = doc! { "key": pattern.document().clone() };
-        for name in ["collectionUUID", "implicitlyCreateIndex", "enforceUniquenessCheck"] {
+        let passed =
+            ["collectionUUID", "implicitlyCreateIndex", "enforceUniquenessCheck", SERIES, SERIES_KEY];
+        for name in passed {
             if let Some(value) = body.get_present(name) {
                 wanted.push(name, value.clone());
             }
@@ -357,15 +357,8 @@ impl Ddl {
             return Ok(());
         }
         let slot = self.role.node.namespaces.slot(ns);
-        let mut spec = doc! { "v": 2, "key": pattern.document().clone(), "name": pattern.index_name() };
-        let series = series_of(ns).and_then(|series| {
-            let slot = self.role.node.namespaces.slot(&series);
-            node::timeseries::of(&self.role.node, &slot)
-        });
-        if let Some((key, series)) = body.get_document(SERIES_KEY).zip(series) {
-            let name = ShardKeyPattern::parse(key)?.index_name();
-            spec = key_index(key, pattern.document(), &name, &series)?;
-        }
+        let spec = doc! { "v": 2, "key": pattern.document().clone(), "name": pattern.index_name() };
+        let mut spec = timeseries::index_for(body, spec)?;
         if !slot.collation().is_simple() {
             spec.push("collation", doc! { "locale": "simple" });
         }

@@ -11,7 +11,7 @@
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, uuid_of};
-use super::{Ddl, create};
+use super::{Ddl, create, timeseries};
 use crate::config::refine::not_an_extension;
 use crate::config::{required, required_doc};
 use crate::driver::phase_of;
@@ -19,6 +19,7 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::messages::ddl::{CommitRefine, ValidateShardKey};
 use crate::messages::{Flag, Message};
 use crate::routing::Routing;
+use crate::routing::table::SERIES;
 use document::{Document, ObjectId, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
@@ -58,6 +59,9 @@ impl Coordinator for Refine {
             }
         })
     }
+    fn also_locks(&self, state: &Document) -> Vec<String> {
+        timeseries::also_locked(namespace(state), state)
+    }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             ddl.block_everywhere(namespace(state), BlockType::Unblock, &reason(state)).await?;
@@ -87,8 +91,13 @@ impl Ddl {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
         let body = request.body.to_document();
-        let pattern = ShardKeyPattern::parse(required_doc(&body, "newShardKey")?)?;
+        let asked = doc! { "key": required_doc(&body, "newShardKey")?.clone() };
+        let (ns, asked) = self.on_buckets(ns, asked)?;
+        let pattern = ShardKeyPattern::parse(required_doc(&asked, "key")?)?;
         let mut fields = doc! { "newShardKey": pattern.document().clone() };
+        if let Some(series) = asked.get(SERIES) {
+            fields.push(SERIES, series.clone());
+        }
         for (given, kept) in [("collectionUUID", "expectedUUID"), (ENFORCED, ENFORCED)] {
             if let Some(value) = body.get_present(given) {
                 fields.push(kept, value.clone());
@@ -100,6 +109,7 @@ impl Ddl {
 
     async fn check_refine(&self, state: &mut Document) -> Result<()> {
         let ns = namespace(state).to_string();
+        self.check_buckets(&ns, state)?;
         let pattern = ShardKeyPattern::parse(key(state)?)?;
         let found = self.tracked(&ns).await?.filter(|d| d.get_bool("unsplittable") != Some(true));
         let Some(found) = found else { bail!(NAMESPACE_NOT_SHARDED, "Namespace {ns} is not sharded") };

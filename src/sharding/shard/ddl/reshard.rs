@@ -21,7 +21,7 @@ use super::coordinator::{Coordinator, namespace};
 use super::joining::{Outcome, ended};
 use super::locks::Purpose;
 use super::reshard_plan::Planned;
-use super::{COORDINATORS, Ddl};
+use super::{COORDINATORS, Ddl, timeseries};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
 use crate::messages::ddl::ParticipantBlock;
@@ -31,6 +31,7 @@ use crate::messages::resharding::{
     ReshardingEnd, ReshardingSetState, ZoneToCome,
 };
 use crate::messages::{self, Flag, Message};
+use crate::routing::table::SERIES;
 use crate::shard::resharding::{self, donor, recipient};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
@@ -59,6 +60,10 @@ impl Coordinator for Reshard {
     }
     fn purpose(&self) -> Purpose {
         Purpose::Copy
+    }
+    fn also_locks(&self, state: &Document) -> Vec<String> {
+        let request = state.get_document("request");
+        request.map(|request| timeseries::also_locked(namespace(state), request)).unwrap_or_default()
     }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -189,7 +194,8 @@ impl Ddl {
             let own = name == "collation" || !node::generic::is_generic(name);
             own && name != "provenance" && name != "databaseVersion" && !value.is_null()
         });
-        let fields = doc! { "provenance": provenance, "request": kept.collect::<Document>() };
+        let (ns, kept) = self.on_buckets(ns, kept.collect())?;
+        let fields = doc! { "provenance": provenance, "request": kept };
         self.coordinate(op, &Reshard, &ns, fields).await?;
         Ok(Document::new())
     }
@@ -316,6 +322,7 @@ impl Ddl {
             unsplittable: messages::read(state, OF_STATE, "unsplittable")?,
             zones: zones_to_come(state)?,
             collation,
+            series: state.get_document("request").and_then(|r| r.get_document(SERIES)).cloned(),
         };
         self.config(commit.to_document()).await?;
         self.note_resharded(state).await
@@ -476,7 +483,7 @@ impl Ddl {
             Err(e) if e.code == codes::NO_SUCH_RESHARD_COLLECTION => {}
             done => return done,
         }
-        let ns = request.namespace()?;
+        let ns = self.documents_of(request.namespace()?);
         let undone = op.interruptible(self.give_up_left(&ns)).await??;
         match undone {
             Some(outcome) => op.interruptible(ended(outcome)).await?.unwrap_or_else(|| Ok(Document::new())),
@@ -501,7 +508,7 @@ impl Ddl {
     }
 
     async fn running_for(&self, op: &Operation, request: Request<'_>) -> Result<(String, Document)> {
-        let ns = request.namespace()?;
+        let ns = self.documents_of(request.namespace()?);
         self.check_primary(op, request.db).await?;
         let wanted = request.body.get_str("provenance").unwrap_or("reshardCollection");
         let Some(state) = self.resharding_of(&ns)? else {

@@ -5,7 +5,7 @@
 
 use super::coordinator::namespace;
 use super::reshard::{OF_STATE, names};
-use super::{Ddl, create, split};
+use super::{Ddl, create, split, timeseries};
 use crate::config::catalog::compare;
 use crate::config::{required, required_doc, required_str, shown};
 use crate::key_pattern::ShardKeyPattern;
@@ -60,13 +60,12 @@ impl Ddl {
         let ns = namespace(state).to_string();
         let kind = required_str(state, "provenance")?.to_string();
         let asked = request(state);
-        node::timeseries::refuse_sharding_buckets(&ns)?;
-        if split(&ns).1.starts_with("system.") {
+        if split(&ns).1.starts_with("system.") && !timeseries::is_of_series(&asked) {
             bail!(ILLEGAL_OPERATION, "Can't {kind} a system collection: {ns}");
         }
-        let view = self.role.node.namespaces.slot(&ns).read_unchecked().view.clone();
-        node::timeseries::refuse_sharding(&ns, view.as_deref())?;
-        if view.is_some() {
+        self.check_buckets(&ns, &asked)?;
+        let is_view = self.role.node.namespaces.slot(&ns).read_unchecked().view.is_some();
+        if is_view {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
         }
         let entry = self.tracked(&ns).await?;
@@ -524,6 +523,7 @@ pub(super) fn indexes_of_copy(
         }
     }
     let missing = key_index(&key, indexes, options.contains_key("collation"));
+    let missing = missing.map(|spec| timeseries::index_for(&asked, spec)).transpose()?;
     let sharded = required_str(state, "provenance")? == "shardCollection";
     if missing.is_some() && sharded && (documents > 0 || !wanted("implicitlyCreateIndex")) {
         return Err(create::index_missing());

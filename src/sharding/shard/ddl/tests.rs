@@ -491,7 +491,22 @@ const STORIES: &[Story] = &[
         protocol: &protocols::UNTRACK,
         command: || ("d", doc! { "_shardsvrUntrackUnsplittableCollection": "t" }),
     },
+    Story {
+        protocol: &protocols::COLL_MOD,
+        command: || {
+            let hours = doc! { "timeseries": { "granularity": "hours" }, "isTimeseriesNamespace": true };
+            let mut command = doc! { "_shardsvrCollMod": "system.buckets.s" };
+            command.0.extend(hours.0);
+            ("d", command)
+        },
+    },
 ];
+
+/// A resharding of a time series; [`Cluster::happened`] knows that of a collection.
+const RESHARD_SERIES: Story = Story {
+    protocol: &protocols::RESHARD,
+    command: || ("d", doc! { "_shardsvrReshardCollection": "u", "key": { "m": "hashed" } }),
+};
 
 impl Cluster {
     async fn prepare(&self) {
@@ -507,6 +522,28 @@ impl Cluster {
         self.send("a", "d", tracked).await.unwrap();
         self.insert("a", "d.t", 3).await;
         self.insert("a", "d.plain", 5).await;
+        self.shard_series("s", doc! { "m": "hashed", "t": 1 }).await;
+        self.shard_series("u", doc! { "m": 1 }).await;
+        let measurements: Vec<Document> =
+            (0..20).map(|m| doc! { "t": Value::DateTime(60_000), "m": m }).collect();
+        let insert = doc! { "insert": "u", "documents": measurements };
+        self.network.call("a:1", "d", insert.to_doc_buf()).await.unwrap();
+    }
+    async fn shard_series(&self, name: &str, key: Document) {
+        let command = doc! {
+            "_shardsvrCreateCollection": name, "shardKey": key, "timeseries": { "timeField": "t", "metaField": "m" },
+        };
+        self.send("a", "d", command).await.unwrap();
+    }
+    /// The granularity of a time series by the catalog, and on each shard.
+    fn granularities(&self, buckets: &str) -> Vec<String> {
+        let entry = self.catalog().catalog().sharded(buckets).unwrap().document;
+        let mut all = vec![entry.get_document(crate::routing::table::SERIES).cloned().unwrap()];
+        for shard in ["a", "b"] {
+            let (options, _) = self.ddl(shard).definition_of(buckets).unwrap();
+            all.push(options.get_document("timeseries").cloned().unwrap());
+        }
+        all.iter().map(|d| d.get_str("granularity").unwrap().to_string()).collect()
     }
     /// Whether the catalog and the shards are as after the whole of the story.
     fn happened(&self, protocol: &Protocol) -> bool {
@@ -546,6 +583,12 @@ impl Cluster {
                 assert_eq!(has[0], has[1], "on both shards or on none");
                 has[0] == 3
             }
+            "collMod_V3" => {
+                assert!(catalog.sharded("d.system.buckets.s").unwrap().may_migrate());
+                let all = self.granularities("d.system.buckets.s");
+                assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+                all[0] == "hours"
+            }
             "untrackUnsplittableCollection" => {
                 assert_eq!((self.count("a", "d.t"), self.count("b", "d.t")), (Some(3), None));
                 !sharded("d.t")
@@ -571,20 +614,7 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
     c.prepare().await;
     let source = c.catalog().catalog().find_collection("d.h").unwrap().map(|s| s.info.uuid);
     let name = format!("hangDdlCoordinatorBefore{point}");
-    let ddl = c.ddl("a");
-    ddl.role.node.failpoints.configure(&name, Mode::AlwaysOn, doc! {});
-    let (db, command) = (story.command)();
-    let reached = async {
-        let waited = ddl.role.node.failpoints.wait_entered(&name, 1);
-        tokio::time::timeout(FOREVER, waited).await.unwrap_or_else(|_| panic!("{name} is not reached"));
-    };
-    tokio::select! {
-        outcome = c.send("a", db, command) => panic!("{name}: ended with {outcome:?}"),
-        () = reached => {}
-    }
-    drop(ddl);
-    c.crash("a").await;
-    c.settle().await;
+    c.crash_in(story, &name).await;
     // A resharding whose shards have forgotten it while writes waited is given up.
     let given_up = story.protocol.operation == "reshardCollection"
         && ["Running_blockWrites", "Persisting_commit"].contains(&point);
@@ -592,6 +622,26 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
     assert_eq!(c.findings().await, [""; 0], "{name}");
     if story.protocol.operation == "renameCollection_V2" && persisted {
         assert_eq!(c.catalog().catalog().find_collection("d.h2").unwrap().map(|s| s.info.uuid), source);
+    }
+}
+
+impl Cluster {
+    /// Runs a story until the coordinator stands at a fail point, and ends its shard's power there; what was begun has ended then.
+    async fn crash_in(&self, story: &Story, name: &str) {
+        let ddl = self.ddl("a");
+        ddl.role.node.failpoints.configure(name, Mode::AlwaysOn, doc! {});
+        let (db, command) = (story.command)();
+        let reached = async {
+            let waited = ddl.role.node.failpoints.wait_entered(name, 1);
+            tokio::time::timeout(FOREVER, waited).await.unwrap_or_else(|_| panic!("{name} is not reached"));
+        };
+        tokio::select! {
+            outcome = self.send("a", db, command) => panic!("{name}: ended with {outcome:?}"),
+            () = reached => {}
+        }
+        drop(ddl);
+        self.crash("a").await;
+        self.settle().await;
     }
 }
 
@@ -645,6 +695,31 @@ async fn untrack_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn create_indexes_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[7]).await;
+}
+#[tokio::test]
+async fn a_change_of_bucketing_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[9]).await;
+}
+#[tokio::test]
+async fn reshard_of_a_time_series_survives_a_crash_at_every_step() {
+    for phase in protocols::RESHARD.phases {
+        let c = Cluster::new().await;
+        c.prepare().await;
+        let name = format!("hangDdlCoordinatorBeforeRunning_{}", phase.name);
+        c.crash_in(&RESHARD_SERIES, &name).await;
+        let ns = "d.system.buckets.u";
+        let now = c.catalog().catalog().sharded(ns).unwrap();
+        let undone = ["checkPreconditions", "blockWrites"].contains(&phase.name);
+        assert_eq!(
+            now.info.key,
+            doc! { "meta": if undone { 1.into() } else { Value::from("hashed") } },
+            "{name}"
+        );
+        assert_eq!(now.info.series.as_ref().map(|s| s.time.as_str()), Some("t"), "{name}");
+        let held = ["a", "b"].map(|shard| c.count(shard, ns).unwrap_or(0));
+        assert_eq!((held[0] + held[1], held[1] > 0), (20, !undone), "{name}");
+        assert_eq!(c.findings().await, [""; 0], "{name}");
+    }
 }
 
 #[tokio::test]

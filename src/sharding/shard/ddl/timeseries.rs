@@ -1,4 +1,4 @@
-//! shardCollection of a time series `X`: what is sharded is `system.buckets.X`, by a key that is said of buckets.
+//! Changes of where a time series `X` is: what is sharded, or moved, is `system.buckets.X`, by a key that is said of buckets.
 //!
 //! ```text
 //! {meta field.sub: 1, time: 1}   ->   {meta.sub: 1, control.min.time: 1}
@@ -8,18 +8,22 @@
 
 use super::{Ddl, split};
 use crate::config::shown;
+use crate::key_pattern::ShardKeyPattern;
 use crate::routing::table::SERIES;
 use document::{Document, Result, Value, bail, doc};
-use node::timeseries::{self, Series};
-use node::{Node, Operation};
-use query::timeseries::{Options, buckets_of};
+use node::{Node, Operation, timeseries};
+use query::timeseries::{Options, buckets_of, series_of};
 
 /// Member of a request that shards buckets: the key in terms of measurements.
 pub(super) const SERIES_KEY: &str = "timeseriesKey";
 
-/// Whether the request shards buckets because their time series is to be sharded.
+/// Whether the request is of buckets because it was made of their time series.
 pub(super) fn is_of_series(request: &Document) -> bool {
-    request.contains_key(SERIES_KEY)
+    request.contains_key(SERIES)
+}
+/// The time series whose name a change of its buckets locks, too.
+pub(super) fn also_locked(buckets: &str, request: &Document) -> Vec<String> {
+    series_of(buckets).filter(|_| is_of_series(request)).into_iter().collect()
 }
 
 impl Ddl {
@@ -69,6 +73,37 @@ impl Ddl {
         Ok(Some((buckets, out)))
     }
 
+    /// What is asked of `ns`, said of its buckets where that is a time series: a shard key, and bounds of its ranges.
+    ///
+    /// # Errors
+    /// InvalidOptions (72) for a key that no time series can be sharded by.
+    pub(super) fn on_buckets(&self, ns: String, mut request: Document) -> Result<(String, Document)> {
+        for own in [SERIES, SERIES_KEY] {
+            request.remove(own);
+        }
+        let node = &self.role.node;
+        let Some(series) = timeseries::of(node, &node.namespaces.slot(&ns)) else { return Ok((ns, request)) };
+        request.remove("collectionUUID");
+        if let Some(key) = request.get_document("key").cloned() {
+            request.insert("key", shard_key(&key, &series.options)?);
+            request.insert(SERIES_KEY, key);
+        }
+        for list in ["zones", "shardDistribution", "_presetReshardedChunks"] {
+            let Some(Value::Array(ranges)) = request.get_mut(list) else { continue };
+            ranges.iter_mut().for_each(|range| bounds_on_buckets(range, &series.options));
+        }
+        request.insert(SERIES, series.definition());
+        Ok((buckets_of(&ns), request))
+    }
+    /// Where the documents of `ns` are: of a time series, its buckets.
+    pub(super) fn documents_of(&self, ns: String) -> String {
+        let node = &self.role.node;
+        match timeseries::of(node, &node.namespaces.slot(&ns)) {
+            Some(_) => buckets_of(&ns),
+            None => ns,
+        }
+    }
+
     /// Makes a time series that is to be sharded, if nothing has its name.
     async fn make_series(&self, ns: &str, asked: &Document, collation: Option<&Value>) -> Result<()> {
         let node = &self.role.node;
@@ -97,7 +132,7 @@ impl Ddl {
         node.wait_operation_committed(&op).await
     }
 
-    /// Refuses to shard buckets that are no more, or another time series' by now: they were looked at before their names were
+    /// Refuses to place buckets that are no more, or another time series' by now: they were looked at before their names were
     /// locked.
     pub(super) fn check_buckets(&self, ns: &str, request: &Document) -> Result<()> {
         if !is_of_series(request) {
@@ -196,19 +231,41 @@ fn shard_key(key: &Document, options: &Options) -> Result<Document> {
     Ok(out)
 }
 
-/// The definition of an index on the buckets for a key that is said of measurements.
-pub(super) fn key_index(
-    key: &Document,
-    on_buckets: &Document,
-    name: &str,
-    series: &Series,
-) -> Result<Document> {
-    let spec = doc! { "v": 2, "key": key.clone(), "name": name };
-    if let Ok(spec) = query::timeseries::indexes::bucket_spec(&spec, &series.options) {
-        return Ok(spec);
+/// Says the bounds of a range of measurements of their buckets.
+fn bounds_on_buckets(range: &mut Value, options: &Options) {
+    let Value::Document(range) = range else { return };
+    for side in ["min", "max"] {
+        let Some(Value::Document(bound)) = range.get_mut(side) else { continue };
+        for (path, _) in &mut bound.0 {
+            if let Some(rest) = options.below_meta(path) {
+                *path = format!("meta{rest}");
+            } else if *path == options.time {
+                *path = format!("control.min.{path}");
+            }
+        }
     }
-    // One with a hashed field, which nobody else can make.
-    let mut made = doc! { "v": 2, "key": on_buckets.clone(), "name": name };
-    made.push("originalSpec", spec);
+}
+
+/// The definition of the index `spec`, which serves a shard key, as a time series has it where the request is of one.
+///
+/// # Errors
+/// Those of a bad shard key.
+pub(super) fn index_for(request: &Document, spec: Document) -> Result<Document> {
+    let options = request.get_document(SERIES).and_then(Options::of_document);
+    let (Some(key), Some(options)) = (request.get_document(SERIES_KEY), options) else { return Ok(spec) };
+    let own = doc! { "v": 2, "key": key.clone(), "name": ShardKeyPattern::parse(key)?.index_name() };
+    let mut made = match query::timeseries::indexes::bucket_spec(&own, &options) {
+        Ok(made) => made,
+        // One with a hashed field, which nobody else can make.
+        Err(_) => {
+            let mut made = own.clone();
+            made.insert("key", spec.get("key").cloned().unwrap_or(Value::Null));
+            made.push("originalSpec", own);
+            made
+        }
+    };
+    if let Some(collation) = spec.get("collation") {
+        made.insert("collation", collation.clone());
+    }
     Ok(made)
 }

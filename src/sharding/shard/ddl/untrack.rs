@@ -60,7 +60,7 @@ impl Ddl {
     /// # Errors
     /// InvalidNamespace (73) for a sharded collection, OperationFailed (96) for one that is on another shard.
     pub(super) async fn untrack(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let ns = request.namespace()?;
+        let ns = self.documents_of(request.namespace()?);
         self.check_primary(op, request.db).await?;
         self.coordinate(op, &Untrack, &ns, Document::new()).await?;
         Ok(Document::new())

@@ -36,6 +36,7 @@ function refused(codes, accumulator) {
     assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(accumulator));
 }
 refused(5787801, {$firstN: 1});
+refused(5787900, {$maxN: 1});
 refused(5787906, {$firstN: {input: "$who"}});
 refused(5787907, {$firstN: {n: 1}});
 refused(5787901, {$firstN: {input: "$who", n: 1, more: 1}});

@@ -59,6 +59,7 @@ refused(ErrorCodes.BadValue, {$merge: {into: "x", whenMatched: "shrug"}});
 refused(ErrorCodes.BadValue, {$merge: {into: "x", whenNotMatched: "shrug"}});
 refused(51181, {$merge: {into: "x", whenMatched: "fail", whenNotMatched: "fail"}});
 refused(51199, {$merge: {into: "x", let: {a: 1}, whenMatched: "merge"}});
+refused(51199, {$merge: {into: "x", let: {a: 1}}});
 refused(40415, {$merge: {into: "x", unheardOf: 1}});
 refused(40601, {$merge: "x"}, {$match: {}});
 refused(51187, {$merge: {into: "x", on: []}});

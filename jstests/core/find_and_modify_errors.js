@@ -16,6 +16,7 @@ refused(ErrorCodes.FailedToParse, {});
 refused(ErrorCodes.FailedToParse, {remove: true, update: {$set: {v: 2}}});
 refused(ErrorCodes.FailedToParse, {remove: true, upsert: true});
 refused(ErrorCodes.FailedToParse, {remove: true, new: true});
+refused(ErrorCodes.FailedToParse, {remove: true, arrayFilters: []});
 refused(40415, {update: {$set: {v: 2}}, unheardOf: 1});
 refused(ErrorCodes.TypeMismatch, {update: {$set: {v: 2}}, query: 1});
 refused(ErrorCodes.TypeMismatch, {update: {$set: {v: 2}}, sort: 1});

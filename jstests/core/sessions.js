@@ -25,6 +25,10 @@ assert.neq(null, session.getSessionId());
 const listed = db.getSiblingDB("admin").aggregate([{$listLocalSessions: {}}]).toArray().map(entry => tojson(entry._id.id));
 assert.contains(tojson(session.getSessionId().id), listed);
 
+// Those that are kept are listed where they are kept, and nowhere else.
+assert.commandFailedWithCode(db.runCommand({aggregate: name, pipeline: [{$listSessions: {}}], cursor: {}}), ErrorCodes.InvalidNamespace);
+assert.gte(db.getSiblingDB("config").system.sessions.aggregate([{$listSessions: {}}]).itcount(), 0);
+
 // Killing a session kills its cursors.
 const cursor = assert.commandWorked(db.runCommand({find: name, batchSize: 2, lsid: session.getSessionId()})).cursor;
 assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid: started.id}), [50736, 50737, 50738, 50799, 50800, 50801, ErrorCodes.Unauthorized]);

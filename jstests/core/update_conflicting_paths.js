@@ -18,6 +18,8 @@ const conflicts = [
     {$rename: {a: "z"}, $set: {"a.b": 1}},
     {$min: {"a.c": 1}, $max: {"a.c": 5}},
     {$set: {"l.$[]": 1}, $inc: {l: 1}},
+    {$set: {"l.$[]": 1, "l.0": 2}},
+    {$set: {"l.0.a": 2, "l.$[].b": 1}},
     {$setOnInsert: {"a.b": 1}, $set: {"a.b": 1}},
 ];
 for (const update of conflicts) {

@@ -12,7 +12,8 @@ pub(super) fn with_key(node: &Node, ns: &str, mut stages: Vec<Value>) -> Result<
     let Some((_, Value::Document(spec))) = stage.0.first_mut().filter(|(name, _)| name == "$geoNear") else {
         return Ok(stages);
     };
-    if spec.get("key").is_none() {
+    // One without `near` is refused where it is parsed, whatever indexes there are.
+    if spec.get("key").is_none() && spec.get("near").is_some() {
         let key = indexed_field(node, ns)?;
         spec.push("key", key);
     }

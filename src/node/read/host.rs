@@ -142,6 +142,9 @@ impl LocalHost {
 
     /// The sessions that have been written to the collection, those that the client asks for and may see.
     fn stored_sessions(&self, spec: &Document) -> Result<Vec<Document>> {
+        if self.ns != "config.system.sessions" {
+            bail!(INVALID_NAMESPACE, "$listSessions may only be run against config.system.sessions");
+        }
         let owners = Owners::listed(spec, &self.op.client);
         let mut found = crate::local::LocalClient::new(self.node.clone()).find(&self.ns, &Document::new())?;
         found.retain(|d| {

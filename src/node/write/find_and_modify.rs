@@ -120,6 +120,9 @@ impl Command {
             (crate::read::pinned_id(filter, &context, slot).filter(|_| hint.is_none()), flag("new"));
         let statement = match (flag("remove"), body.get_present("update")) {
             (true, Some(_)) => bail!(FAILED_TO_PARSE, "Cannot specify both an update and remove=true"),
+            (true, None) if body.get_present("arrayFilters").is_some() => {
+                bail!(FAILED_TO_PARSE, "Cannot specify arrayFilters and remove=true")
+            }
             (true, None) if flag("upsert") => {
                 bail!(FAILED_TO_PARSE, "Cannot specify both upsert=true and remove=true")
             }

@@ -132,7 +132,9 @@ pub fn positive(name: &str, v: &Arg) -> Result<usize> {
 /// `{n, input}`.
 pub fn parse_n(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> {
     let Value::Document(d) = v else {
-        bail!(5787801, "specification must be an object; found {name}: {}", parse::show(v));
+        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
+        let text = format!("specification must be an object; found {name}: {}", parse::show(v));
+        return Err(document::Error::new(code, text));
     };
     if let Some(bad) = d.keys().find(|k| !["n", "input"].contains(k)) {
         bail!(5787901, "Unknown argument for 'n' operator: {bad}");

@@ -439,7 +439,9 @@ pub fn count_of(v: &Arg) -> Result<usize> {
 
 pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
     let Value::Document(d) = v else {
-        bail!(5787801, "specification must be an object; found {name}: {}", parse::show(v));
+        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
+        let text = format!("specification must be an object; found {name}: {}", parse::show(v));
+        return Err(document::Error::new(code, text));
     };
     if let Some(bad) = d.keys().find(|k| !["input", "n"].contains(k)) {
         bail!(5787901, "Unknown argument for 'n' operator: {bad}");

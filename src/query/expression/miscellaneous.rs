@@ -186,13 +186,13 @@ pub fn ts_second(args: &mut [Arg]) -> Eval {
     match &args[0] {
         v if is_nullish(v) => Ok(Some(Value::Null)),
         Some(Value::Timestamp(t)) => Ok(Some(Value::Int64(t.secs as i64))),
-        v => bail!(5687302, "$tsSecond requires a timestamp argument, found: {}", type_name(v)),
+        v => bail!(5687301, " Argument to $tsSecond must be a timestamp, but is {}", type_name(v)),
     }
 }
 pub fn ts_increment(args: &mut [Arg]) -> Eval {
     match &args[0] {
         v if is_nullish(v) => Ok(Some(Value::Null)),
         Some(Value::Timestamp(t)) => Ok(Some(Value::Int64(t.inc as i64))),
-        v => bail!(5687301, "$tsIncrement requires a timestamp argument, found: {}", type_name(v)),
+        v => bail!(5687302, " Argument to $tsIncrement must be a timestamp, but is {}", type_name(v)),
     }
 }

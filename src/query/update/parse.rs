@@ -7,7 +7,7 @@ use crate::QueryContext;
 use crate::matcher::{Matcher, Node};
 use document::delta::{Extent, Touched};
 use document::{Document, Result, Timestamp, Value, bail, meter};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Kind> {
     match u {
@@ -114,11 +114,17 @@ fn check_conflicts(o: &Operators) -> Result<()> {
     // What was named before, and everything on the way to it. A client chooses how many there are, so nothing here
     // compares each with each.
     let (mut named, mut passed) = (HashSet::new(), HashSet::new());
+    let mut kinds = HashMap::new();
     for path in &paths {
         meter::spend(4)?;
         let text = path.text.as_str();
         let begun = beginnings(text).find(|b| named.contains(b));
-        if let Some(at) = begun.or_else(|| passed.contains(text).then_some(text)) {
+        // What is below a path is all elements that filters choose, or all fields.
+        let mixed = beginnings(text).filter(|b| b.len() < text.len()).find(|b| {
+            let chosen = text[b.len() + 1..].starts_with("$[");
+            *kinds.entry(*b).or_insert(chosen) != chosen
+        });
+        if let Some(at) = begun.or_else(|| passed.contains(text).then_some(text)).or(mixed) {
             bail!(
                 CONFLICTING_UPDATE_OPERATORS,
                 "Updating the path '{text}' would create a conflict at '{at}'"

@@ -481,11 +481,11 @@ fn check_merge_let(d: &document::Document, runs_pipeline: bool) -> Result<()> {
         bail!(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'");
     }
     match d.get("let") {
-        Some(Value::Document(_)) if !runs_pipeline && d.contains_key("whenMatched") => {
+        Some(Value::Document(_)) if !runs_pipeline => {
             bail!(
                 51199,
                 "Cannot use 'let' variables with 'whenMatched: {}' mode",
-                d.get_str("whenMatched").unwrap_or("")
+                d.get_str("whenMatched").unwrap_or("merge")
             )
         }
         Some(Value::Document(bound)) => bound.keys().try_for_each(|name| check_variable_name(name, true)),

@@ -30,7 +30,7 @@ function last(what, about) {
 
 assert.commandWorked(db.adminCommand({shardCollection: ns, key: {x: 1}}));
 let event = last("shardCollection.start");
-assert.eq({x: 1}, event.details.shardKey);
+assert.eq({shardKey: {x: 1}, collection: ns, primary: first}, event.details);
 last("shardCollection.end");
 
 assert.commandWorked(db.adminCommand({split: ns, middle: {x: 0}}));
@@ -66,6 +66,16 @@ assert.eq(first, event.details.owningShard);
 assert.commandWorked(db.adminCommand({movePrimary: testDB.getName(), to: second}));
 event = last("movePrimary.commit", testDB.getName());
 assert.commandWorked(db.adminCommand({movePrimary: testDB.getName(), to: first}));
+
+// Renames, of what is sharded and of what is not.
+assert.commandWorked(testDB.plain.insert({_id: 1}));
+for (const [from, to] of [["c", "renamed"], ["renamed", "c"], ["plain", "other"]]) {
+    assert.commandWorked(testDB[from].renameCollection(to));
+    const details = {source: testDB[from].getFullName(), destination: testDB[to].getFullName()};
+    for (const what of ["renameCollection.start", "renameCollection.end"]) {
+        assert.eq(details, last(what, details.source).details, what);
+    }
+}
 
 assert(coll.drop());
 last("dropCollection.start");

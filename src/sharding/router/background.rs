@@ -11,6 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PING_EVERY: Duration = Duration::from_secs(10);
+/// Until a ping that failed is repeated: a router and its config server often start together.
+const PING_AGAIN: Duration = Duration::from_millis(500);
 
 impl Router {
     /// The background work, which never ends by itself.
@@ -21,7 +23,9 @@ impl Router {
             loop {
                 tick.tick().await;
                 // A config server that cannot be reached now is reached by a later ping.
-                let _ = router.ping(&version).await;
+                if router.ping(&version).await.is_err() {
+                    tick.reset_after(PING_AGAIN);
+                }
                 let _ = router.refresh_defaults().await;
                 let _ = router.refresh_parameters().await;
             }

@@ -211,7 +211,8 @@ impl Ddl {
             bail!(SHARD_NOT_FOUND, "No shards found");
         }
         check_indexes(&self.role.node, &ns, &pattern, body).await?;
-        self.log_change("shardCollection.start", &ns, doc! { "shardKey": pattern.document().clone() }).await;
+        let details = doc! { "shardKey": pattern.document().clone(), "collection": ns.as_str(), "primary": self.shard()? };
+        self.log_change("shardCollection.start", &ns, details).await;
         Ok(())
     }
 

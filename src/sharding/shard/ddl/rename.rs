@@ -38,7 +38,12 @@ impl Coordinator for Rename {
                     ddl.check_participants(state).await
                 }
                 RenamePhase::RenameMetadata => ddl.rename_everywhere(state).await,
-                RenamePhase::UnblockCrud => ddl.block_both(state, BlockType::Unblock).await,
+                RenamePhase::UnblockCrud => {
+                    ddl.block_both(state, BlockType::Unblock).await?;
+                    let (from, to) = (namespace(state), target(state));
+                    ddl.log_change("renameCollection.end", from, rename_details(from, to)).await;
+                    Ok(())
+                }
             }
         })
     }
@@ -69,6 +74,10 @@ fn participant(name: &str, state: &Document, check: bool) -> Result<RenamePartic
         check: Flag(check),
         from_migrate: Flag(false),
     })
+}
+/// What the changelog says of a rename.
+fn rename_details(from: &str, to: &str) -> Document {
+    doc! { "source": from, "destination": to }
 }
 fn reason(state: &Document) -> Document {
     doc! { "command": "rename", "from": namespace(state), "to": target(state) }
@@ -150,7 +159,9 @@ impl Ddl {
             self.check_is_here(from)?;
             self.place_here(split(to).0).await?;
         }
+        self.log_change("renameCollection.start", from, rename_details(from, to)).await;
         node::ddl::rename::rename(&self.role.node, op, from, to, drop_target).await?;
+        self.log_change("renameCollection.end", from, rename_details(from, to)).await;
         Ok(Document::new())
     }
 
@@ -198,6 +209,7 @@ impl Ddl {
         if existing.is_some() && !state.get_bool("dropTarget").unwrap_or(false) {
             bail!(NAMESPACE_EXISTS, "Target collection {to} exists but --dropTarget was not specified");
         }
+        self.log_change("renameCollection.start", &from, rename_details(&from, &to)).await;
         state.push("sourceUUID", Value::uuid(source));
         if let Some(existing) = existing {
             state.push("targetUUID", Value::uuid(existing));

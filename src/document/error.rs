@@ -280,6 +280,7 @@ codes! {
     RETRY_CHANGE_STREAM 234 "RetryChangeStream" 0;
     CANNOT_GROW_DOCUMENT_IN_CAPPED_NAMESPACE 10003 "CannotGrowDocumentInCappedNamespace" 0;
     INTERNAL_ERROR_NOT_SUPPORTED 235 "InternalErrorNotSupported" 0;
+    FAIL_POINT_ENABLED 192 "FailPointEnabled" 0;
     CURSOR_KILLED 237 "CursorKilled" INTERRUPTION;
     NOT_IMPLEMENTED 238 "NotImplemented" 0;
     SNAPSHOT_TOO_OLD 239 "SnapshotTooOld" SNAPSHOT;

@@ -33,6 +33,9 @@ impl Node {
         if let Some(e) = self.refused_concern(wc, provenance) {
             return Ok(Some(e));
         }
+        if let Some(held) = self.failpoints.hold(op, "hangBeforeWaitingForWriteConcern", "") {
+            held.await?;
+        }
         let implicit = !op.write_concern.given && default.is_none();
         let implicit_majority = implicit && self.is_replica_set() && self.implicit_concern_is_majority();
         let majority = implicit_majority || matches!(wc.w, WriteAck::Majority);

@@ -10,6 +10,7 @@
 
 use crate::Operation;
 use document::{Document, Result, Value, bail};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -71,16 +72,28 @@ impl Mode {
 /// The points that some place asks about. The command refuses other names: a test whose point nobody passes would
 /// wait for ever, or prove nothing.
 pub const NAMES: &[&str] = &[
+    "WTWriteConflictException",
+    "bgSyncHangAfterRunRollback",
+    "collModBeforeConfigServerUpdate",
     "doNotRefreshRecipientAfterCommit",
     "doNotRemoveNewlyAddedOnHeartbeats",
+    "dropDatabaseCoordinatorPauseAfterConfigCommit",
+    "dropDatabaseHangAfterAllCollectionsDrop",
+    "dropDatabaseHangBeforeLog",
     "dummy",
+    "failAllInserts",
+    "failAllRemoves",
+    "failAllUpdates",
+    "failCollectionInserts",
     "failCommand",
     "failGetMoreAfterCursorCheckout",
     "failMigrationCommit",
     "failMigrationOnRecipient",
+    "hangAfterCollectionInserts",
     "hangAfterDeletingCoordinatorDoc",
     "hangAfterDoingDeletion",
     "hangBeforeAbortingTxn",
+    "hangBeforeCloningData",
     "hangBeforeCommitingTxn",
     "hangBeforeDeletingCoordinatorDoc",
     "hangBeforeDoingDeletion",
@@ -89,16 +102,33 @@ pub const NAMES: &[&str] = &[
     "hangBeforeForgettingMigrationAfterCommitDecision",
     "hangBeforeMakingAbortDecisionDurable",
     "hangBeforeMakingCommitDecisionDurable",
+    "hangBeforeMovePrimaryCriticalSection",
     "hangBeforePostMigrationCommitRefresh",
     "hangBeforeSendingAbort",
     "hangBeforeSendingAbortDecision",
     "hangBeforeSendingCommit",
     "hangBeforeSendingCommitDecision",
     "hangBeforeSendingPrepare",
+    "hangBeforeWaitingForWriteConcern",
     "hangBeforeWritingDecision",
     "hangBeforeWritingParticipantList",
+    "hangDropCollectionBeforeLockAcquisition",
+    "hangDuringBatchInsert",
+    "hangDuringBatchRemove",
+    "hangDuringBatchUpdate",
+    "hangRefineCollectionShardKeyBeforeCommit",
+    "hangRefineCollectionShardKeyBeforeUpdatingChunks",
+    "hangTTLMonitorBetweenPasses",
+    "hangTTLMonitorWithLock",
     "hangWhileBuildingDocumentSourceMergeBatch",
     "hangWhileBuildingDocumentSourceOutBatch",
+    "initialSyncHangAfterDataCloning",
+    "initialSyncHangBeforeChoosingSyncSource",
+    "initialSyncHangBeforeCopyingDatabases",
+    "initialSyncHangBeforeFinish",
+    "initialSyncHangBeforeSplittingControlFlow",
+    "initialSyncHangCollectionClonerBeforeEstablishingCursor",
+    "initialSyncHangDuringCollectionClone",
     "maxTimeAlwaysTimeOut",
     "maxTimeNeverTimeOut",
     "migrateThreadHangAtStep1",
@@ -122,12 +152,25 @@ pub const NAMES: &[&str] = &[
     "participantReturnNetworkErrorForAbortAfterExecutingAbortLogic",
     "participantReturnNetworkErrorForCommitAfterExecutingCommitLogic",
     "participantReturnNetworkErrorForPrepareAfterExecutingPrepareLogic",
+    "pauseCollectionValidationWithLock",
+    "planExecutorAlwaysFails",
     "reshardingPauseCoordinatorBeforeBlockingWrites",
+    "reshardingPauseCoordinatorBeforeCloning",
+    "reshardingPauseCoordinatorBeforeCompletion",
+    "reshardingPauseCoordinatorBeforeDecisionPersisted",
+    "reshardingPauseCoordinatorBeforeInitializing",
+    "reshardingPauseCoordinatorBeforeRemovingStateDoc",
+    "reshardingPauseCoordinatorBeforeStartingErrorFlow",
     "reshardingPauseCoordinatorInCloning",
+    "reshardingPauseRecipientBeforeCloning",
+    "rollbackHangAfterTransitionToRollback",
+    "rollbackHangBeforeStart",
+    "rollbackHangBeforeTransitioningToRollback",
     "rsSyncApplyStop",
     "setYieldAllLocksHang",
     "skipShardFilteringMetadataRefresh",
     "stopReplProducer",
+    "stopReplProducerOnDocument",
     "suspendRangeDeletion",
     "waitAfterPinningCursorBeforeGetMoreBatch",
     "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch",
@@ -248,17 +291,44 @@ impl FailPoints {
         }
     }
 
-    /// Passes the place for an operation on `ns`. If the point fires and its data name no other namespace (`nss`,
-    /// `namespace`), waits until it is off; currentOp shows the operation as waiting there meanwhile.
+    /// As [`FailPoints::pause_while_set`], where `applies` accepts the point's data.
+    pub async fn pause_while_set_with(&self, name: &str, applies: impl FnOnce(&Document) -> bool) {
+        if self.should_with(name, applies).is_some() {
+            self.wait_off(name).await;
+        }
+    }
+
+    /// As [`FailPoints::pause_operation`], for the paths of single documents: while no point is configured it is one load.
+    #[inline]
+    pub fn hold<'a>(
+        &'a self,
+        op: &'a Operation,
+        name: &'a str,
+        ns: &'a str,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let configured = self.active.load(Ordering::Relaxed) != 0;
+        configured.then(|| Box::pin(self.pause_operation(op, name, ns)) as BoxFuture<'a, Result<()>>)
+    }
+
+    /// Fails while the point fires, as the real server's points of this kind do.
+    ///
+    /// # Errors
+    /// InternalError (1).
+    #[inline]
+    pub fn fail_if_set(&self, name: &str) -> Result<()> {
+        match self.should(name) {
+            true => bail!(INTERNAL_ERROR, "{name} failpoint active!"),
+            false => Ok(()),
+        }
+    }
+
+    /// Passes the place for an operation on `ns`. If the point fires and its data name no other namespace ([`NAMESPACE_FIELDS`]),
+    /// waits until it is off; currentOp shows the operation as waiting there meanwhile.
     ///
     /// # Errors
     /// That of the operation's end, unless the data say `shouldContinueOnInterrupt`.
     pub async fn pause_operation(&self, op: &Operation, name: &str, ns: &str) -> Result<()> {
-        let here = |data: &Document| {
-            let named = ["nss", "namespace"].iter().find_map(|field| data.get_str(field));
-            named.is_none_or(|wanted| wanted.is_empty() || wanted == ns)
-        };
-        let Some(data) = self.should_with(name, here) else { return Ok(()) };
+        let Some(data) = self.should_with(name, |data| concerns(data, ns)) else { return Ok(()) };
         op.set_paused_at(Some(name));
         let waited = op.interruptible(self.wait_off(name)).await;
         op.set_paused_at(None);
@@ -340,6 +410,15 @@ impl FailPoints {
     fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
     }
+}
+
+/// Where a point's data name the namespace that it is about.
+const NAMESPACE_FIELDS: [&str; 4] = ["nss", "namespace", "collectionNS", "sourceNamespace"];
+
+/// Whether a point with these data is about `ns`: its own namespace, or any.
+pub fn concerns(data: &Document, ns: &str) -> bool {
+    let named = NAMESPACE_FIELDS.iter().find_map(|field| data.get_str(field));
+    named.is_none_or(|wanted| wanted.is_empty() || wanted == ns)
 }
 
 fn fires(mode: &mut Mode) -> bool {

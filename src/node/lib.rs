@@ -112,6 +112,8 @@ pub struct Node {
     pub spills: Arc<query::pipeline::Spills>,
     /// Some database is profiled: operations note their plans.
     pub profiling: std::sync::atomic::AtomicBool,
+    /// Writes that met what an open transaction has changed, since the start.
+    pub write_conflicts: stripe::Counter,
     /// A member of a set that was started without it: what is written meanwhile is this node's own, and its set never hears of it.
     pub is_detached: bool,
     next_operation: AtomicI64,
@@ -151,6 +153,7 @@ impl Node {
         if self.profiling.load(Ordering::Relaxed) {
             op.note_examined(found as u64, found as u64);
             op.note_plan("IDHACK".to_string());
+            exec::profiled::note_point(op, found);
         }
     }
     /// Lets go of what is kept of a collection that is gone: what idle cursors hold of it, and what was learnt of its queries.

@@ -194,6 +194,7 @@ impl Node {
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             profiling: false.into(),
+            write_conflicts: Default::default(),
             is_detached,
             limits: RwLock::default(),
             disk_use_by_default: true.into(),

@@ -3,6 +3,7 @@
 //! Parsed once, in one pass over the raw command, by the dispatcher, and handed down to everything that acts for the
 //! command. `null` for an optional field means absent.
 
+use crate::exec::profiled::Notes;
 use document::{Doc, Document, Error, Result, Timestamp, Value, ValueRef, bail, codes, err};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
@@ -474,6 +475,8 @@ pub struct Operation {
     pub allowed_indexes: std::sync::OnceLock<Vec<document::Value>>,
     /// The hashes of the plan shape and of the plan cache key.
     hashes: Mutex<Option<(String, String)>>,
+    /// The rest of what the profiler is told.
+    profiler_notes: OnceLock<Box<Notes>>,
 }
 
 /// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
@@ -636,6 +639,7 @@ impl Operation {
             examined_docs: AtomicU64::new(0),
             plan: Mutex::new(None),
             hashes: Mutex::new(None),
+            profiler_notes: OnceLock::new(),
             allowed_indexes: std::sync::OnceLock::new(),
         }
     }
@@ -777,6 +781,14 @@ impl Operation {
     /// The first plan of the operation, if it was noted: `IXSCAN { a: 1 }`.
     pub fn plan_summary(&self) -> Option<String> {
         self.plan.lock().clone()
+    }
+    /// Made by whoever notes something first: ask whether anything is profiled before.
+    pub fn profiler_notes(&self) -> &Notes {
+        self.profiler_notes.get_or_init(Box::default)
+    }
+    /// The notes, if there are some.
+    pub fn noted(&self) -> Option<&Notes> {
+        self.profiler_notes.get().map(|notes| &**notes)
     }
     /// The hashes of the query's plan shape and plan cache key, noted as the summary is.
     pub fn plan_hashes(&self) -> Option<(String, String)> {

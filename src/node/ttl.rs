@@ -40,6 +40,7 @@ pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
         last = Instant::now();
         if parameters.bool("ttlMonitorEnabled") && node.log.health().is_ok() {
             pass(&node).await;
+            node.failpoints.pause_while_set("hangTTLMonitorBetweenPasses").await;
         }
     }
 }
@@ -64,6 +65,7 @@ pub async fn pass(node: &Node) -> u64 {
             None => continue,
         };
         for expiry in expiries {
+            node.failpoints.pause_while_set("hangTTLMonitorWithLock").await;
             deleted += expire(node, &slot, &expiry).await.unwrap_or(0);
         }
     }

@@ -50,6 +50,27 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
     out
 }
 
+/// Puts the filter of what the shard owns above the access to the collection.
+pub fn with_sharding_filter(stage: Document) -> Document {
+    let above = [
+        "LIMIT",
+        "SKIP",
+        "SORT",
+        "RETURN_KEY",
+        "PROJECTION_SIMPLE",
+        "PROJECTION_DEFAULT",
+        "PROJECTION_COVERED",
+    ];
+    if !stage.get_str("stage").is_some_and(|s| above.contains(&s)) {
+        return doc! { "stage": "SHARDING_FILTER", "inputStage": stage };
+    }
+    let mut out = stage;
+    if let Some(Value::Document(input)) = out.remove("inputStage") {
+        out.push("inputStage", with_sharding_filter(input));
+    }
+    out
+}
+
 /// Whether the plan reads no documents.
 fn is_covered(plan: &Plan) -> bool {
     matches!(plan, Plan::Index { scan, .. } if !scan.covered.is_empty())

@@ -142,6 +142,10 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     let mut d = doc! {
         "op": operations::operation_type(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
     };
+    let notes = context.operation.noted();
+    if let Some(opened_by) = notes.and_then(|n| n.originating_command()) {
+        d.push("originatingCommand", opened_by);
+    }
     let (keys, docs) = context.operation.examined();
     let plan = context.operation.plan_summary();
     if counted && plan.is_some() {
@@ -151,6 +155,7 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     d.push("numYield", 0);
     if counted {
         d.0.extend(counts(ended));
+        d.0.extend(notes.map(|n| n.shown()).unwrap_or_default().0);
     }
     if let Some((shape, key)) = context.operation.plan_hashes() {
         d.push("queryHash", shape.as_str());
@@ -166,6 +171,9 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     d.push("locks", Document::new());
     if let Some(plan) = plan {
         d.push("planSummary", plan);
+    }
+    if let Some(stages) = notes.and_then(|n| n.stages()).filter(|_| counted) {
+        d.push("execStats", below_write(ended, stages));
     }
     if let (Some(code), true) =
         (ended.reply.get_i64("code"), ended.reply.get("ok").is_some_and(|v| !v.truthy()))
@@ -186,6 +194,18 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     d.push("allUsers", Vec::<Value>::new());
     d.push("user", "");
     d
+}
+
+/// The stages of a search, under that of the write they search for.
+fn below_write(ended: &Ended<'_>, search: Document) -> Document {
+    let write = match ended.command.name {
+        "update" => "UPDATE",
+        "delete" => "DELETE",
+        "findAndModify" if ended.body.get("remove").is_some_and(|v| v.truthy()) => "DELETE",
+        "findAndModify" => "UPDATE",
+        _ => return search,
+    };
+    doc! { "stage": write, "inputStage": search }
 }
 
 fn namespace(name: &str, body: Doc<'_>) -> String {

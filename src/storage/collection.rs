@@ -255,6 +255,19 @@ impl Collection {
         Ok(keys.iter().map(|(slot, key)| (slot, key.to_vec())).collect())
     }
 
+    /// How many keys the document, which is in the collection, has in its indexes.
+    pub fn key_count(&self, doc: Doc<'_>) -> usize {
+        let mut keys = KeyBuffer::default();
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
+            if index.spec().covers(doc) {
+                // They were computed without an error when it was written.
+                let computed = keys.append_keys(slot, index.spec(), doc);
+                debug_assert!(computed.is_ok());
+            }
+        }
+        keys.iter().count()
+    }
+
     /// Errors: DuplicateKey (11000), and what the keys of the document may give (171, 16766, 16746).
     pub fn prepare_insert(&self, doc: Doc<'_>) -> Result<InsertPlan> {
         let mut plan = InsertPlan::default();

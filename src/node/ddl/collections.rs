@@ -332,6 +332,7 @@ pub async fn drop(node: &Node, op: &Operation, request: Request<'_>) -> Result<D
         bail!(ILLEGAL_OPERATION, "can't drop live oplog while replicating");
     }
     crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&ns))?;
+    node.failpoints.pause_operation(op, "hangDropCollectionBeforeLockAcquisition", &ns).await?;
     let dropped = drop_collection(node, op, &ns, false).await?;
     Ok(dropped.map_or_else(Document::new, |indexes| dropped_reply(&ns, indexes)))
 }
@@ -467,6 +468,9 @@ pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_mig
     loop {
         for slot in node.namespaces.of_database(db) {
             existed |= drop_collection(node, op, &slot.ns, from_migrate).await?.is_some();
+        }
+        for point in ["dropDatabaseHangAfterAllCollectionsDrop", "dropDatabaseHangBeforeLog"] {
+            node.failpoints.pause_operation(op, point, "").await?;
         }
         if !existed || log_database_drop(node, op, db, from_migrate)? {
             return Ok(existed);

@@ -27,6 +27,7 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             "Running the validate command with both {{ background: true }} and {{ full: true }} is not supported."
         );
     }
+    node.failpoints.pause_operation(op, "pauseCollectionValidationWithLock", &ns).await?;
     let slot = node.namespaces.slot(&ns);
     let slot = crate::timeseries::of(node, &slot).map_or(slot, |series| series.buckets);
     let snapshot = slot

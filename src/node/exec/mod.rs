@@ -14,6 +14,7 @@ pub mod choice;
 mod covered;
 mod merge;
 mod nearest;
+pub mod profiled;
 pub mod query;
 pub mod shown;
 pub mod sorter;

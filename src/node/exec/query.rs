@@ -2,6 +2,8 @@
 
 use super::batch::Output;
 use super::choice::{Memory, Watched};
+use super::profiled::Profiled;
+use super::shown::Whole;
 use super::sorter::Means;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
@@ -91,6 +93,8 @@ pub struct Query {
     watched: Watched,
     /// The namespace, where a fail point makes the query pause between its slices.
     pauses: Option<String>,
+    /// While the profiler is to see what the plan does.
+    profiled: Option<Box<Profiled>>,
 }
 
 /// The filter that hides what this shard does not own, for a request that came with a version.
@@ -141,7 +145,13 @@ impl Query {
             note_use(node, op, &slot.ns, &choice.plan);
             note_hashes(node, op, &wanted, &choice.plan, collection);
             check_time(node, op)?;
+            if node.failpoints.should("planExecutorAlwaysFails") {
+                bail!(4382101, "PlanExecutor hit planExecutorAlwaysFails fail point");
+            }
+            let profiled =
+                Profiled::of(node, &choice, &wanted, collection.is_clustered(), || summary(&choice.plan));
             let mut query = Query::begin(collection, choice.plan, wanted);
+            query.profiled = profiled;
             query.watched = Watched::new(choice.cached);
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             if node.failpoints.is_set(YIELD) {
@@ -187,6 +197,7 @@ impl Query {
             noted: Counters::default(),
             watched: Watched::default(),
             pauses: None,
+            profiled: None,
         }
     }
 
@@ -195,6 +206,10 @@ impl Query {
         let mut out = Vec::new();
         self.walk.examined(self.counters, &mut out);
         out
+    }
+    fn whole(&self) -> Whole {
+        let (returned, counters, ended) = (self.returned, self.counters, self.ended);
+        Whole { returned, counters, examined: self.examined(), ended }
     }
     /// Whether it looks at all documents of the collection.
     pub fn scans(&self) -> bool {
@@ -236,6 +251,9 @@ impl Query {
         op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
         self.watched.note(self.counters, self.returned + self.skipped);
+        if let Some(profiled) = &self.profiled {
+            profiled.note(op, &self.whole());
+        }
     }
 
     /// One slice over `view`.
@@ -365,7 +383,7 @@ pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
 }
 
 /// A plan in a few words: `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.
-fn summary(plan: &Plan) -> String {
+pub(crate) fn summary(plan: &Plan) -> String {
     match plan {
         Plan::Eof => "EOF".to_string(),
         Plan::IdHack { .. } => "IDHACK".to_string(),

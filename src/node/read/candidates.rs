@@ -8,7 +8,9 @@
 //! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
 use crate::exec::choice::{Memory, Watched};
-use crate::exec::query::{LATCHED_QUANTA, Wanted, note_hashes, note_use, ownership};
+use crate::exec::profiled::Profiled;
+use crate::exec::query::{LATCHED_QUANTA, Wanted, note_hashes, note_use, ownership, summary};
+use crate::exec::shown::Whole;
 use crate::exec::sorter::Means;
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
@@ -46,6 +48,8 @@ pub struct Candidates {
     /// How many records were found.
     matched: u64,
     watched: Watched,
+    /// While the profiler is to see what the plan does.
+    profiled: Option<Box<Profiled>>,
     snapshot: Option<CollectionSnapshot>,
     /// Found under the latch.
     found: Vec<RecordId>,
@@ -77,6 +81,7 @@ impl Candidates {
                 noted: Counters::default(),
                 matched: 0,
                 watched: Watched::default(),
+                profiled: None,
                 snapshot: None,
                 found: Vec::new(),
                 uuid: None,
@@ -88,6 +93,8 @@ impl Candidates {
             let choice = wanted.choose(node, collection, Memory::Used)?;
             note_use(node, op, &slot.ns, &choice.plan);
             note_hashes(node, op, &wanted, &choice.plan, collection);
+            out.profiled =
+                Profiled::of(node, &choice, &wanted, collection.is_clustered(), || summary(&choice.plan));
             out.watched = Watched::new(choice.cached);
             out.walk = Walk::with_sort(choice.plan, wanted.sort, None, &means);
             let mut found = Vec::new();
@@ -157,6 +164,13 @@ impl Candidates {
         op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
         self.watched.note(self.counters, self.matched);
+        if let Some(profiled) = &self.profiled {
+            let mut examined = Vec::new();
+            self.walk.examined(self.counters, &mut examined);
+            let ended = self.snapshot.is_none();
+            let whole = Whole { returned: self.matched, counters: self.counters, examined, ended };
+            profiled.note(op, &whole);
+        }
     }
     fn slice<V: storage::CollectionView>(
         &mut self,

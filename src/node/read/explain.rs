@@ -15,7 +15,7 @@ use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::number::count;
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
-use query::explain::{Extras, count_scan, parsed_query, winning_plan};
+use query::explain::{Extras, count_scan, parsed_query, winning_plan, with_sharding_filter};
 use query::matcher::Matcher;
 use query::pipeline::Limits;
 use query::planner::Plan;
@@ -415,27 +415,6 @@ fn stages_of_shape(pipeline: Doc<'_>) -> Vec<u8> {
     let names = pipeline.iter().filter_map(|s| s.value().as_document()?.iter().next().map(|e| e.name()));
     let behind = names.skip_while(|name| *name == "$match").take_while(|name| PARTS.contains(name));
     behind.flat_map(str::bytes).collect()
-}
-
-/// Puts the filter of what the shard owns above the access to the collection.
-fn with_sharding_filter(stage: Document) -> Document {
-    let above = [
-        "LIMIT",
-        "SKIP",
-        "SORT",
-        "RETURN_KEY",
-        "PROJECTION_SIMPLE",
-        "PROJECTION_DEFAULT",
-        "PROJECTION_COVERED",
-    ];
-    if !stage.get_str("stage").is_some_and(|s| above.contains(&s)) {
-        return doc! { "stage": "SHARDING_FILTER", "inputStage": stage };
-    }
-    let mut out = stage;
-    if let Some(Value::Document(input)) = out.remove("inputStage") {
-        out.push("inputStage", with_sharding_filter(input));
-    }
-    out
 }
 
 /// Runs the whole pipeline, and adds to its stages what each of them did. `skipped`: stages at its front that are not shown.

@@ -104,6 +104,9 @@ async fn more(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let (id, await_ms) = (command.id, command.await_ms);
+    if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
+        op.profiler_notes().opened_by(pin.cursor()?.command.doc().to_document());
+    }
     node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", ns).await?;
     node.failpoints.fail_with_code(op, "failGetMoreAfterCursorCheckout")?;
     if await_ms.is_some() && !pin.cursor()?.rows.awaits_data() {

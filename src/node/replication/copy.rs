@@ -21,6 +21,7 @@ use super::apply::Fetched;
 use super::copy_status::{CopiedCollection, CopyStatus};
 use super::{MemberState, known};
 use crate::Node;
+use crate::failpoints::concerns;
 use crate::open::partial_predicate;
 use document::error::NETWORK;
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, ValueRef, bail, doc, err};
@@ -176,6 +177,7 @@ impl Node {
 
     /// One attempt; false when there is nobody to copy from.
     pub(super) async fn copy_from_anybody(self: &Arc<Self>) -> Result<bool> {
+        self.failpoints.pause_while_set("initialSyncHangBeforeChoosingSyncSource").await;
         let now = self.replication.now();
         let denied: Vec<usize> = {
             let mut source = self.replication.source.lock();
@@ -206,6 +208,9 @@ impl Node {
         let begun = Instant::now();
         let stored = self.replication.state.change(|k| k.copying = true);
         stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        for point in ["initialSyncHangBeforeSplittingControlFlow", "initialSyncHangBeforeCopyingDatabases"] {
+            self.failpoints.pause_while_set(point).await;
+        }
         let opened = self.ask(host, "admin", doc! { "_replSetCopyOpen": 1 }, CALL_LIMIT).await?;
         let opened = opened.doc();
         let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
@@ -232,6 +237,9 @@ impl Node {
         let listed = listed.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
         let transactions =
             listed.map(|d| OpenTransaction::read(d).ok_or_else(bad)).collect::<Result<Vec<_>>>()?;
+        for point in ["initialSyncHangAfterDataCloning", "initialSyncHangBeforeFinish"] {
+            self.failpoints.pause_while_set(point).await;
+        }
         let copied = collections.len() as i64;
         let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
         let history = self.history_of_copy(host, log_from, entry).await?;
@@ -286,9 +294,12 @@ impl Node {
         let options = line.get_document("options").map(|d| d.to_document()).unwrap_or_default();
         let id_index = line.get_bool("idIndex").unwrap_or(true);
         let ns = line.get_str("ns").ok_or_else(bad)?.to_string();
-        let mut collection = Collection::new(CollectionMeta { ns, uuid, options, id_index });
         let begun = self.now_ms();
         self.note_copied(index, |c| c.begun_ms = begun);
+        let here = |data: &Document| concerns(data, &ns);
+        let points = &self.failpoints;
+        points.pause_while_set_with("initialSyncHangCollectionClonerBeforeEstablishingCursor", here).await;
+        let mut collection = Collection::new(CollectionMeta { ns: ns.clone(), uuid, options, id_index });
         let mut after = -1i64;
         loop {
             let next = doc! { "_replSetCopyNext": id, "index": index as i32, "after": after };
@@ -303,6 +314,10 @@ impl Node {
             self.note_copied(index, |c| {
                 (c.copied, c.copied_bytes, c.batches) = (documents, bytes, c.batches + 1);
             });
+            let reached = |data: &Document| {
+                concerns(data, &ns) && data.get_i64("numDocsToClone").is_none_or(|wanted| documents >= wanted)
+            };
+            points.pause_while_set_with("initialSyncHangDuringCollectionClone", reached).await;
             if reply.get("done").is_some_and(|v| v == ValueRef::Boolean(true)) {
                 break;
             }

@@ -18,6 +18,7 @@ use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
 use protocol::replication::source::{First, choose, judge, should_change};
+use query::matcher::Matcher;
 use runtime::Instant;
 use runtime::simulation::{self, Check};
 use std::sync::{Arc, Weak};
@@ -84,6 +85,7 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
     let Some(host) = standing.host(index) else { return Ok(false) };
     match node.fetch_from(index, &host).await {
         Ok(End::Changed) => Ok(true),
+        Ok(End::Held) => Ok(false),
         Ok(End::Diverged) => node.roll_back(index, &host).await.map(|()| true),
         Ok(End::TooStale) => {
             node.deny(index, DENY_STALE_MS);
@@ -106,6 +108,8 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
 
 pub(super) enum End {
     Changed,
+    /// A test wants no entries from here now.
+    Held,
     Diverged,
     TooStale,
     Misfit(String),
@@ -270,6 +274,10 @@ impl Node {
             }
         }
         loop {
+            if self.is_held(reply.doc()) {
+                self.kill_cursor(host, id).await;
+                return Ok(End::Held);
+            }
             if let Some(reason) = self.take_batch(&entries).await? {
                 return Ok(End::Misfit(reason));
             }
@@ -277,7 +285,6 @@ impl Node {
             let last = self.last_known();
             let ends = !self.follows()
                 || self.is_source_forced()
-                || self.failpoint("stopReplProducer")
                 || self.replication.look(|m| should_change(m, index, last));
             if ends || id == 0 {
                 self.kill_cursor(host, id).await;
@@ -304,6 +311,18 @@ impl Node {
             metrics.get_mores.done(began);
             metrics.empty_batches.add(usize::from(entries.is_empty()));
         }
+    }
+
+    /// The fail points that make a member pass over what it has fetched: `stopReplProducer`, and `stopReplProducerOnDocument` for a
+    /// batch with an entry that its `document` matches.
+    fn is_held(&self, reply: Doc<'_>) -> bool {
+        let matches = |data: &Document| {
+            let filter = data.get_document("document").cloned().unwrap_or_default().to_doc_buf();
+            let matcher = Matcher::parse(filter.doc(), &self.parse_context(Document::new()));
+            matcher.is_ok_and(|m| batch_of(reply).any(|entry| m.matches(entry).unwrap_or(false)))
+        };
+        self.failpoint("stopReplProducer")
+            || self.failpoints.should_with("stopReplProducerOnDocument", matches).is_some()
     }
 
     fn follows(&self) -> bool {
@@ -501,6 +520,13 @@ impl Notes {
 }
 
 /// The cursor's id and the entries of a batch.
+/// The entries of a reply, none where it is no cursor's.
+fn batch_of(reply: Doc<'_>) -> impl Iterator<Item = Doc<'_>> {
+    let cursor = reply.get_document("cursor");
+    let batch = cursor.and_then(|c| c.get("firstBatch").or_else(|| c.get("nextBatch"))?.as_array());
+    batch.into_iter().flat_map(|batch| batch.iter()).filter_map(|e| e.value().as_document())
+}
+
 fn read_batch(reply: Doc<'_>) -> Result<(i64, Vec<Fetched>)> {
     let cursor =
         reply.get_document("cursor").ok_or_else(|| err!(FAILED_TO_PARSE, "a reply without a cursor"))?;

@@ -42,7 +42,11 @@ type Lost = BTreeMap<(String, [u8; 16]), Vec<u8>>;
 
 impl Node {
     pub(super) async fn roll_back(self: &Arc<Self>, index: usize, host: &str) -> Result<()> {
+        for point in ["rollbackHangBeforeStart", "rollbackHangBeforeTransitioningToRollback"] {
+            self.failpoints.pause_while_set(point).await;
+        }
         self.replication.with(|m, now, offset| m.set_follower(MemberState::Rollback, now, offset));
+        self.failpoints.pause_while_set("rollbackHangAfterTransitionToRollback").await;
         let outcome = self.try_roll_back(host).await;
         let still = self.replication.look(|m| m.state() == MemberState::Rollback);
         if still {
@@ -51,6 +55,7 @@ impl Node {
         if outcome.is_err() {
             self.deny(index, 500);
         }
+        self.failpoints.pause_while_set("bgSyncHangAfterRunRollback").await;
         outcome
     }
 

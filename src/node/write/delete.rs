@@ -121,6 +121,10 @@ pub fn with_filter(
 
 /// Runs one statement; answers how many documents went.
 pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, stmt: i32) -> Result<i64> {
+    if let Some(held) = node.failpoints.hold(op, "hangDuringBatchRemove", &slot.ns) {
+        held.await?;
+    }
+    node.failpoints.fail_if_set("failAllRemoves")?;
     if let Some(series) = &s.series {
         return Ok(Box::pin(timeseries::delete::delete(node, op, series, s, stmt, false)).await?.n);
     }

@@ -93,6 +93,7 @@ async fn insert_into(
     let mut next = 0;
     while next < documents.len() {
         op.check_interrupt()?;
+        hold_slice(node, op, &slot.ns, documents[next]).await?;
         let from = next;
         let slice = node.write_waiting(op, &op.received, slot, |unit| {
             let started = Instant::now();
@@ -148,7 +149,32 @@ async fn insert_into(
     Ok(outcome)
 }
 
+/// The points at which tests hold an insert, before `next` and what follows it.
+async fn hold_slice(node: &Node, op: &Operation, ns: &str, next: Doc<'_>) -> Result<()> {
+    if let Some(held) = node.failpoints.hold(op, "hangDuringBatchInsert", ns) {
+        held.await?;
+        let here = |data: &Document| is_at(data, ns, next);
+        node.failpoints.pause_while_set_with("hangAfterCollectionInserts", here).await;
+    }
+    Ok(())
+}
+
+/// Whether a point's data name this document of this collection, or any.
+fn is_at(data: &Document, ns: &str, doc: Doc<'_>) -> bool {
+    let wanted = data.get("first_id");
+    let found = doc.get("_id").map(|id| id.to_value());
+    crate::failpoints::concerns(data, ns) && wanted.is_none_or(|id| found.as_ref() == Some(id))
+}
+
 fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, flags: Flags) -> Result<()> {
+    node.failpoints.fail_if_set("failAllInserts")?;
+    let point = "failCollectionInserts";
+    if node.failpoints.should_with(point, |data| is_at(data, &unit.slot.ns, doc)).is_some() {
+        bail!(
+            FAIL_POINT_ENABLED,
+            "Failpoint ({point}) has been enabled, so rejecting insertion of a document"
+        );
+    }
     let doc = normalized(node, doc, flags.keep_empty_timestamps)?;
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);

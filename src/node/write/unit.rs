@@ -21,10 +21,11 @@ use crate::transaction::locks::{Ended, Lock};
 use crate::transaction::{Part, write_conflict};
 use crate::{Node, memory, namespace::Slot};
 use document::delta::{self, Touched};
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use document::{Doc, DocBuf, Document, Result, Value, bail, codes, doc, err};
 use query::matcher::Matcher;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use storage::collection::UpdatePlan;
 use storage::entry::{Draft, Entry, O2, Op};
 use storage::log::Appended;
@@ -112,12 +113,23 @@ impl Node {
         slot: &Slot,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
-        if let Some(t) = op.transaction() {
-            self.check_user_writes(op, &slot.ns)?;
-            return Box::pin(t.write(self, slot, op, received, f)).await.map(|out| (out, None));
+        let done = match op.transaction() {
+            Some(t) => {
+                self.check_user_writes(op, &slot.ns)?;
+                match self.failpoints.should("WTWriteConflictException") {
+                    true => Err(write_conflict()),
+                    false => Box::pin(t.write(self, slot, op, received, f)).await.map(|out| (out, None)),
+                }
+            }
+            None => {
+                self.log.admit(0).await.map_err(crate::log_failed)?;
+                slot.write(&self.gate, op, received, |state| self.write_unit(op, slot, state, f)).await
+            }
+        };
+        if matches!(&done, Err(e) if e.code == codes::WRITE_CONFLICT) {
+            self.write_conflicts.increment();
         }
-        self.log.admit(0).await.map_err(crate::log_failed)?;
-        slot.write(&self.gate, op, received, |state| self.write_unit(op, slot, state, f)).await
+        done
     }
 
     /// As [`Node::write_as`], for a write of a client: when it meets what an open transaction has changed, `f` is called
@@ -406,6 +418,9 @@ impl<'a> WriteUnit<'a> {
         let uuid = collection.uuid();
         let plan = &mut self.commit.insert_plan;
         collection.prepare_insert_into(doc, plan)?;
+        if self.node.profiling.load(Relaxed) {
+            self.op.profiler_notes().keys(plan.added().count(), 0);
+        }
         let record = collection.insert_with(plan, doc);
         let key = self.sharded_key(doc);
         self.stage(Op::Insert, Some(uuid), named_by(&key, doc), doc, origin, None);
@@ -456,6 +471,10 @@ impl<'a> WriteUnit<'a> {
             let keys = prepared.plan.removed().chain(prepared.plan.added());
             part.lock_keys(keys.filter(|(slot, _)| unique(*slot)))?;
         }
+        if self.node.profiling.load(Relaxed) {
+            let (added, removed) = (prepared.plan.added().count(), prepared.plan.removed().count());
+            self.op.profiler_notes().keys(added, removed);
+        }
         let keeps_images = self.state.keeps_images;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
@@ -487,6 +506,9 @@ impl<'a> WriteUnit<'a> {
                 part.lock_record(record)?;
                 part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice())))?;
             }
+        }
+        if self.node.profiling.load(Relaxed) {
+            self.op.profiler_notes().keys(0, self.existing()?.key_count(old.doc()));
         }
         let collection = self.existing_mut()?;
         collection.delete(record);

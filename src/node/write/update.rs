@@ -292,6 +292,10 @@ pub async fn run(
     stmt: i32,
     bypass: bool,
 ) -> Result<Done> {
+    if let Some(held) = node.failpoints.hold(op, "hangDuringBatchUpdate", &slot.ns) {
+        held.await?;
+    }
+    node.failpoints.fail_if_set("failAllUpdates")?;
     if s.multi && op.is_retryable_write() {
         bail!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true");
     }

@@ -293,7 +293,7 @@ fn metrics(context: &Context) -> Value {
         "query": spills(node),
         "repl": node.filter(|n| n.is_replica_set()).map_or_else(Document::new, node::Node::replication_metrics),
         "ttl": { "deletedDocuments": read(|n| &n.ttl.deleted), "passes": read(|n| &n.ttl.passes) },
-        "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": 0i64 },
+        "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": read(|n| &n.write_conflicts) },
     }
     .into()
 }

@@ -24,6 +24,11 @@ impl ConfigServer {
         self.ensure().await?;
         let CommitRefine { ns, key, epoch, known } = CommitRefine::parse(request.body)?;
         let (ns, key) = (ns.as_str(), ShardKeyPattern::parse(&key)?);
+        for point in
+            ["hangRefineCollectionShardKeyBeforeUpdatingChunks", "hangRefineCollectionShardKeyBeforeCommit"]
+        {
+            self.node.failpoints.pause_operation(op, point, ns).await?;
+        }
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         if collection.info.epoch == epoch {

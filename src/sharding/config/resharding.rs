@@ -34,6 +34,7 @@ impl ConfigServer {
         self.ensure().await?;
         let begin = ReshardingBegin::parse(request.body)?;
         let ns = begin.ns.as_str();
+        self.node.failpoints.pause_operation(op, "reshardingPauseCoordinatorBeforeInitializing", ns).await?;
         let _members = self.membership.read().await;
         let _one = self.lock_chunks(RESHARDING_OPERATIONS).await;
         let _lock = self.lock_chunks(ns).await;
@@ -110,6 +111,14 @@ impl ConfigServer {
         require_majority(op, ReshardingSetState::COMMAND)?;
         self.ensure().await?;
         let ReshardingSetState { ns, of, state } = ReshardingSetState::parse(request.body)?;
+        let point = match state.as_str() {
+            "cloning" => Some("reshardingPauseCoordinatorBeforeCloning"),
+            "blocking-writes" => Some("reshardingPauseCoordinatorBeforeBlockingWrites"),
+            _ => None,
+        };
+        if let Some(point) = point {
+            self.node.failpoints.pause_operation(op, point, &ns).await?;
+        }
         let _lock = self.lock_chunks(&ns).await;
         let Some(mut operation) = self.operation(&ns, &of)? else {
             return Ok(Document::new());
@@ -137,6 +146,10 @@ impl ConfigServer {
         let ReshardingCommit { ns, of, to_come, unsplittable, zones, collation, series } =
             ReshardingCommit::parse(request.body)?;
         let (ns, new) = (ns.as_str(), of.new);
+        self.node
+            .failpoints
+            .pause_operation(op, "reshardingPauseCoordinatorBeforeDecisionPersisted", ns)
+            .await?;
         let _members = self.membership.read().await;
         let _lock = self.lock_chunks(ns).await;
         if self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == new) {
@@ -202,6 +215,9 @@ impl ConfigServer {
         self.ensure().await?;
         let ReshardingEnd { ns, of, committed: Flag(committed) } = ReshardingEnd::parse(request.body)?;
         let id = Value::uuid(of.id);
+        for point in points_before_end(committed) {
+            self.node.failpoints.pause_operation(op, point, &ns).await?;
+        }
         let _lock = self.lock_chunks(&ns).await;
         if !committed && self.catalog().find_collection(&ns)?.is_some_and(|c| c.info.uuid == of.new) {
             return Ok(doc! { "committed": true });
@@ -221,6 +237,17 @@ impl ConfigServer {
         }
         self.commit(&writes).await?;
         Ok(doc! { "committed": committed })
+    }
+}
+
+/// The fail points that the end of an operation passes: releases of the real server name that before the state document goes in two ways.
+fn points_before_end(committed: bool) -> &'static [&'static str] {
+    match committed {
+        true => &[
+            "reshardingPauseCoordinatorBeforeCompletion",
+            "reshardingPauseCoordinatorBeforeRemovingStateDoc",
+        ],
+        false => &["reshardingPauseCoordinatorBeforeStartingErrorFlow"],
     }
 }
 

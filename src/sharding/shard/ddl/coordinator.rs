@@ -226,6 +226,14 @@ impl Ddl {
     }
 }
 
+/// Fail points of the real server that a coordinator passes before a phase runs: operation, phase, point.
+const POINTS: &[(&str, &str, &str)] = &[
+    ("movePrimary", "clone", "hangBeforeCloningData"),
+    ("movePrimary", "enterCriticalSection", "hangBeforeMovePrimaryCriticalSection"),
+    ("collMod_V3", "updateShards", "collModBeforeConfigServerUpdate"),
+    ("dropDatabase_V2", "exitCriticalSection", "dropDatabaseCoordinatorPauseAfterConfigCommit"),
+];
+
 /// A change that this shard coordinates, under its locks.
 struct Change {
     ddl: Arc<Ddl>,
@@ -233,10 +241,19 @@ struct Change {
 }
 
 impl Performer for Change {
-    /// The fail points `hangDdlCoordinatorBefore<Persisting|Running>_<phase>`: for tests that interrupt a coordinator there.
+    /// The fail points `hangDdlCoordinatorBefore<Persisting|Running>_<phase>`, and the real server's of the same place: for tests
+    /// that interrupt a coordinator there.
     fn pause<'a>(&'a self, step: &'static str, phase: &'a str) -> BoxFuture<'a, ()> {
         let name = format!("hangDdlCoordinatorBefore{step}_{phase}");
-        Box::pin(async move { self.ddl.role.node.failpoints.pause_while_set(&name).await })
+        let operation = self.kind.protocol().operation;
+        let real = POINTS.iter().filter(move |p| step == "Running" && (p.0, p.1) == (operation, phase));
+        Box::pin(async move {
+            let points = &self.ddl.role.node.failpoints;
+            points.pause_while_set(&name).await;
+            for (_, _, point) in real {
+                points.pause_while_set(point).await;
+            }
+        })
     }
     fn write<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.ddl.role.local.put(COORDINATORS, state))

@@ -538,7 +538,11 @@ impl Ddl {
             ReshardDonate::COMMAND => donor::donate(role, ReshardDonate::read(&body)?, attempt).await,
             ReshardConfirm::COMMAND => donor::confirm(role, &ReshardConfirm::read(&body)?.of),
             ReshardPrepare::COMMAND => recipient::prepare(role, ReshardPrepare::read(&body)?, attempt).await,
-            ReshardClone::COMMAND => receives(&ReshardClone::read(&body)?.of)?.clone_all(role).await,
+            ReshardClone::COMMAND => {
+                let recipient = receives(&ReshardClone::read(&body)?.of)?;
+                role.node.failpoints.pause_while_set("reshardingPauseRecipientBeforeCloning").await;
+                recipient.clone_all(role).await
+            }
             ReshardCatchUp::COMMAND => receives(&ReshardCatchUp::read(&body)?.of)?.catch_up(role).await,
             ReshardDrain::COMMAND => receives(&ReshardDrain::read(&body)?.of)?.drain(role).await,
             ReshardSwitch::COMMAND => recipient::switch(role, &ReshardSwitch::read(&body)?.of).await,

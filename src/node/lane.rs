@@ -131,10 +131,11 @@ fn leave_worker(op: &Operation, slice: &mut Slice) -> Result<()> {
 /// has until it next waits for anything.
 ///
 /// # Errors
-/// Those of an operation that is to end while it waits.
+/// Those of an operation that is to end.
 pub async fn give_way(op: &Operation) -> Result<()> {
     let worked = op.note_work(meter::spent());
     tokio::task::yield_now().await;
+    op.check_interrupt()?;
     if worked < i64::from(WORKER_QUANTA) * QUANTUM || !has_workers() {
         return Ok(());
     }

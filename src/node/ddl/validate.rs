@@ -15,18 +15,7 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
     let metadata = flag("metadata");
     check_together(&flag)?;
-    if flag("background") && !node.is_replica_set() {
-        bail!(
-            COMMAND_NOT_SUPPORTED,
-            "Running validate on a standalone with {{ background: true }} is not supported."
-        );
-    }
-    if flag("background") && flag("full") {
-        bail!(
-            INVALID_OPTIONS,
-            "Running the validate command with both {{ background: true }} and {{ full: true }} is not supported."
-        );
-    }
+    check_background(node, &flag)?;
     node.failpoints.pause_operation(op, "pauseCollectionValidationWithLock", &ns).await?;
     let slot = node.namespaces.slot(&ns);
     let slot = crate::timeseries::of(node, &slot).map_or(slot, |series| series.buckets);
@@ -85,6 +74,22 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
         .0,
     );
     Ok(reply)
+}
+
+fn check_background(node: &Node, flag: &impl Fn(&str) -> bool) -> Result<()> {
+    if flag("background") && !node.is_replica_set() {
+        bail!(
+            COMMAND_NOT_SUPPORTED,
+            "Running validate on a standalone with {{ background: true }} is not supported."
+        );
+    }
+    if flag("background") && flag("full") {
+        bail!(
+            INVALID_OPTIONS,
+            "Running the validate command with both {{ background: true }} and {{ full: true }} is not supported."
+        );
+    }
+    Ok(())
 }
 
 /// Refuses options that contradict one another.

@@ -35,6 +35,11 @@ assert.eq(21, database.objects);
 assert.lte(2, database.collections);
 assert.lte(3, database.indexes);
 assert.eq(20 * size + Object.bsonsize({_id: 1}), database.dataSize);
+// A router shows them for each shard.
+for (const shown of database.raw ? Object.values(database.raw) : [database]) {
+    assert.lt(0, shown.fsUsedSize);
+    assert.lt(shown.fsUsedSize, shown.fsTotalSize);
+}
 
 assert.eq(20, coll.stats().count);
 assert.eq(20, coll.aggregate([{$collStats: {count: {}}}]).toArray().reduce((sum, shard) => sum + shard.count, 0));

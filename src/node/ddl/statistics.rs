@@ -142,12 +142,13 @@ pub fn db_stats(node: &Node, request: Request<'_>) -> Result<Document> {
         }
     }
     let scaled = |n: i64| n as f64 / scale as f64;
+    let space = node.options.files.space(&node.options.dir).unwrap_or_default();
     let mut reply = doc! {
         "db": request.db, "collections": collections, "views": views, "objects": objects,
         "avgObjSize": if objects > 0 { data as f64 / objects as f64 } else { 0.0 },
         "dataSize": scaled(data), "storageSize": scaled(storage), "indexes": indexes,
         "indexSize": scaled(index_size), "totalSize": scaled(storage + index_size), "scaleFactor": scale,
-        "fsUsedSize": 0.0, "fsTotalSize": 0.0,
+        "fsUsedSize": scaled(space.used as i64), "fsTotalSize": scaled(space.total as i64),
     };
     // Nothing is kept that holds no data.
     if request.body.get_present("freeStorage").is_some_and(|v| v.truthy()) {

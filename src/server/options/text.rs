@@ -19,7 +19,7 @@ pub fn build_info() -> Document {
         "gitVersion": GIT_VERSION,
         "modules": [],
         "allocator": "mimalloc",
-        "javascriptEngine": "none",
+        "javascriptEngine": "quickjs",
         "sysInfo": "deprecated",
         "versionArray": Value::Array(VERSION_ARRAY.iter().map(|n| Value::Int32(*n)).collect()),
         "openssl": { "running": "disabled", "compiled": "disabled" },

@@ -78,6 +78,13 @@ pub trait File: Send + Sync {
     }
 }
 
+/// Bytes of a file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    pub total: u64,
+    pub used: u64,
+}
+
 /// A file system.
 pub trait Files: Send + Sync {
     /// Opens an existing file for reading and writing.
@@ -110,6 +117,11 @@ pub trait Files: Send + Sync {
     /// Locks a file (created where missing) against every other opener, also inside this process, until the
     /// returned lock is dropped. Never waits.
     fn lock(&self, path: &Path) -> Result<FileLock, LockError>;
+
+    /// What the file system of a directory holds. One that is not the system's has no bounds, and is shown as empty.
+    fn space(&self, _dir: &Path) -> io::Result<Space> {
+        Ok(Space::default())
+    }
 
     /// The content of a whole file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

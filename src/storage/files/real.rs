@@ -2,14 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "the operating system's files")]
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{File, FileLock, Files, LockError};
+use super::{File, FileLock, Files, LockError, Space};
 
 /// Files of the operating system.
 #[derive(Debug, Default, Clone, Copy)]
@@ -125,6 +127,19 @@ impl Files for RealFiles {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         fs::exists(path)
+    }
+
+    fn space(&self, dir: &Path) -> io::Result<Space> {
+        let path = CString::new(dir.as_os_str().as_bytes())?;
+        let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: `path` ends with a zero byte, and both pointers are good for the call.
+        if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so it has filled the whole of it.
+        let found = unsafe { found.assume_init() };
+        let bytes = |blocks: u64| blocks * found.f_frsize;
+        Ok(Space { total: bytes(found.f_blocks), used: bytes(found.f_blocks - found.f_bfree) })
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

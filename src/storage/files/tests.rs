@@ -63,6 +63,15 @@ fn a_lock_is_refused_even_in_the_same_process_until_released() {
     });
 }
 
+#[test]
+fn the_file_system_of_a_directory_has_a_size_where_it_is_the_machines() {
+    let dir = tempfile::tempdir().unwrap();
+    let Space { total, used } = RealFiles.space(dir.path()).unwrap();
+    assert!(0 < used && used < total, "{used} of {total}");
+    assert!(RealFiles.space(&dir.path().join("none")).is_err());
+    assert_eq!(MemoryFiles::default().space(dir.path()).unwrap(), Space::default());
+}
+
 fn path(name: &str) -> PathBuf {
     Path::new("/d").join(name)
 }

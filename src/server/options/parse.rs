@@ -121,16 +121,15 @@ fn verbosity(text: &str) -> Option<i32> {
 
 /// Sets a dotted path, making the documents on the way.
 pub fn put(document: &mut Document, path: &str, value: Value) {
-    match path.split_once('.') {
-        None => document.insert(path, value),
-        Some((head, rest)) => {
-            if document.get_document(head).is_none() {
-                document.insert(head, Document::new());
-            }
-            if let Some(Value::Document(inner)) = document.get_mut(head) {
-                put(inner, rest, value);
-            }
-        }
+    let Some((head, rest)) = path.split_once('.') else { return document.insert(path, value) };
+    if document.get_document(head).is_none() {
+        document.insert(head, Document::new());
+    }
+    match document.get_mut(head) {
+        // The name of a parameter is one part, whatever points it has: `failpoint.failCommand`.
+        Some(Value::Document(inner)) if head == "setParameter" => inner.insert(rest, value),
+        Some(Value::Document(inner)) => put(inner, rest, value),
+        _ => {}
     }
 }
 

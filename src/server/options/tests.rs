@@ -149,6 +149,13 @@ fn mistakes_are_refused_with_the_real_texts() {
     mongod("--setParameter nope=1 --setParameter enableTestCommands=1");
 }
 
+#[test]
+fn a_fail_point_can_be_set_on_the_command_line() {
+    let o = mongod("--setParameter failpoint.failCommand={mode:'off'} --setParameter enableTestCommands=1");
+    let set = ("failpoint.failCommand".to_string(), "{mode:'off'}".to_string());
+    assert!(o.set_parameters.contains(&set), "{:?}", o.set_parameters);
+}
+
 fn with_file(text: &str, f: impl FnOnce(&str)) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("m.conf");

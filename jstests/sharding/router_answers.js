@@ -34,9 +34,13 @@ assert.eq(first, assert.commandWorked(shard.adminCommand({shardingState: 1})).sh
 hello = assert.commandWorked(config.adminCommand({hello: 1}));
 assert.eq(2, hello.configsvr);
 
+// A router is in no set, and says so: shells show its `info` in their prompt.
+const none = assert.commandFailed(db.adminCommand({replSetGetStatus: 1}));
+assert.eq("mongos", none.info);
+assert.eq("replSetGetStatus is not supported through mongos", none.errmsg);
+
 // Who answers what.
 for (const [command, connection] of [
-    [{replSetGetStatus: 1}, db.getMongo()],
     [{replSetGetConfig: 1}, db.getMongo()],
     [{_recvChunkStatus: "a.b"}, db.getMongo()],
     [{_configsvrMoveRange: "a.b"}, db.getMongo()],

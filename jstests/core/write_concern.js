@@ -23,6 +23,7 @@ for (const writeConcern of [{w: -1}, {w: 51}, {w: true}, {w: 1, unheardOf: 1}, {
                                  () => tojson(writeConcern));
 }
 assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 100}], writeConcern: 1}), ErrorCodes.TypeMismatch);
+assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 100}], writeConcern: {j: true, fsync: true}}), ErrorCodes.FailedToParse);
 assert.eq(7, coll.find().itcount());
 
 // Who asks for no acknowledgement hears of no statement's error, unless the journal is to be waited for.

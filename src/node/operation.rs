@@ -193,6 +193,7 @@ impl WriteConcern {
     }
     pub fn parse(doc: Doc<'_>) -> Result<WriteConcern> {
         let mut wc = WriteConcern { given: true, ..WriteConcern::acknowledged() };
+        let mut fsync = false;
         for e in doc.iter() {
             match (e.name(), e.value()) {
                 ("w", ValueRef::String("majority")) => wc.w = WriteAck::Majority,
@@ -234,7 +235,7 @@ impl WriteConcern {
                         "[bool, long, int, decimal, double]",
                     ));
                 }
-                ("fsync", v) => wc.journal |= v.truthy(),
+                ("fsync", v) => fsync |= v.truthy(),
                 ("wtimeout" | "wtimeoutMS", v) => {
                     let ms = document::number::as_f64(&v.to_value()).unwrap_or(0.0);
                     if ms > f64::from(i32::MAX) {
@@ -249,6 +250,10 @@ impl WriteConcern {
                 }
             }
         }
+        if fsync && wc.journal {
+            bail!(FAILED_TO_PARSE, "fsync and j options cannot be used together");
+        }
+        wc.journal |= fsync;
         Ok(wc)
     }
     pub fn to_document(&self) -> Document {

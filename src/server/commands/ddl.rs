@@ -79,7 +79,7 @@ pub const ROWS: &[Command] = &[
         .write()
         .test_only()
         .help("Removes all documents of a capped collection."),
-    Command::future("reIndex", Roles::STANDALONE, |c, r, reply| Box::pin(re_index(c, r, reply)))
+    Command::future("reIndex", Roles::MONGOD, |c, r, reply| Box::pin(re_index(c, r, reply)))
         .needs(Needs::Collection(&[A::ReIndex]))
         .write()
         .help("Rebuilds the indexes of a collection."),
@@ -232,7 +232,14 @@ async fn empty_capped(context: &Context, request: &Request<'_>, reply: &mut Repl
 async fn re_index(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     let node = node(context)?;
-    let slot = node.namespaces.slot(&request.namespace()?);
+    let ns = request.namespace()?;
+    if node.is_replica_set() {
+        bail!(
+            ILLEGAL_OPERATION,
+            "reIndex is only allowed on a standalone mongod instance. Cannot reIndex '{ns}' while replication is active"
+        );
+    }
+    let slot = node.namespaces.slot(&ns);
     let indexes = ddl::list::list_indexes_of(&context.operation, &slot).await?;
     let n = indexes.len() as i32;
     reply.fields(&doc! { "nIndexesWas": n, "nIndexes": n, "indexes": indexes });

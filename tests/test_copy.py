@@ -292,7 +292,9 @@ def test_a_write_that_no_majority_had_when_the_copy_began_is_copied(up, copy):
         other.admin.command("configureFailPoint", "stopReplProducer", mode="alwaysOn")
     here.a.get_collection("c", write_concern=pymongo.WriteConcern(1)).insert_one({"_id": 2})
     following = copy(source, target, "--follow")
-    until(lambda: there.tessera_copy.copies.find_one({"startAt": {"$exists": True}}), 30)
+    # Its first read of the source is of what a majority has, and waits.
+    reads = [{"$currentOp": {}}, {"$match": {"ns": "tessera_copy.marks", "op": "query"}}]
+    until(lambda: list(here.admin.aggregate(reads)), 30)
     for other in others:
         other.admin.command("configureFailPoint", "stopReplProducer", mode="off")
     following.wait_for("following", 60)

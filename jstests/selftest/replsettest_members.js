@@ -11,7 +11,6 @@ assert.eq(3, rst.getPrimary().adminCommand({ hello: 1 }).hosts.length);
 rst.stopSet();
 
 assert.throws(() => new ReplSetTest({ nodes: 1, keyFile: "jstests/libs/key1" }));
-assert.throws(() => new ReplSetTest({ nodes: 1, useBridge: true }));
 
 // The forms of `nodes`.
 assert.eq(1, new ReplSetTest({}).ports.length);

@@ -144,6 +144,7 @@ pub fn as_member(service: &Service) -> ConnectOptions {
         internal_client: Some(
             doc! { "minWireVersion": 0, "maxWireVersion": crate::options::MAX_WIRE_VERSION },
         ),
+        host_info: service.parameters.test_commands().then(|| service.host.clone()),
         credentials: service.auth.key.as_ref().map(|key| key.credentials()),
         certificate_login: service.auth.sends_certificate.clone(),
         tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),

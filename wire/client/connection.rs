@@ -31,6 +31,8 @@ pub struct ConnectOptions {
     pub driver_name: String,
     /// The `internalClient` of hello, `{minWireVersion, maxWireVersion}`: says that the peer is a node.
     pub internal_client: Option<Document>,
+    /// The `hostInfo` of hello: `host:port` under which this process listens. Proxies of tests know their peers by it.
+    pub host_info: Option<String>,
     /// Absent: in the clear.
     pub tls: Option<Arc<ClientTls>>,
     /// Whom to log in as, right after hello.
@@ -55,6 +57,7 @@ impl Default for ConnectOptions {
             app_name: None,
             driver_name: NODE_DRIVER.to_string(),
             internal_client: None,
+            host_info: None,
             tls: None,
             credentials: None,
             certificate_login: Arc::default(),
@@ -436,6 +439,9 @@ fn write_hello(w: &mut DocWriter<'_>, options: &ConnectOptions) {
     if let Some(internal) = &options.internal_client {
         let internal = internal.clone().to_doc_buf();
         w.document("internalClient", internal.doc());
+    }
+    if let Some(host) = &options.host_info {
+        w.string("hostInfo", host);
     }
     if let Some(credentials) = &options.credentials {
         w.string("saslSupportedMechs", &credentials.shown());

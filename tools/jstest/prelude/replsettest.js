@@ -31,7 +31,6 @@
 
         _plan(given) {
             if (given.keyFile) throw new Error("keyFile: these servers do not authenticate each other");
-            if (given.useBridge || given.bridgeOptions) throw new Error("useBridge: there is no bridge between members here");
             this.name = given.name || testData().testName || "testReplSet";
             this.useHostName = given.useHostName === undefined ? given.useHostname ?? true : given.useHostName;
             this.host = given.host || (this.useHostName ? getHostName() : "localhost");
@@ -51,6 +50,31 @@
             this.ports = given.ports
                 ? given.ports.map(Number)
                 : wishes.map((wish, i) => Number(wish.port || (given.startPort ? Number(given.startPort) + i : MongoRunner.allocatePort())));
+            if (given.useBridge) this._useBridges(given.bridgeOptions || {});
+        }
+
+        // ---- bridges: the set is known by their ports, and the nodes listen on others ----
+
+        _useBridges(bridgeOptions) {
+            this._bridgeOptions = bridgeOptions;
+            this._ownPorts = this.ports.map(() => MongoRunner.allocatePort());
+            this._bridges = [];
+        }
+        _ownPort(id) {
+            return this._ownPorts === undefined ? this.ports[id] : this._ownPorts[id];
+        }
+        // The bridge before a node, started when it is first asked for; undefined in a set without.
+        _bridgeOf(id) {
+            if (this._bridges === undefined) return undefined;
+            this._bridges[id] ??= new MongoBridge({
+                ...this._bridgeOptions, ...(this.nodeOptions["n" + id]?.bridgeOptions || {}),
+                port: this.ports[id], dest: `${getHostName()}:${this._ownPorts[id]}`,
+            });
+            return this._bridges[id];
+        }
+        _stopBridges() {
+            (this._bridges || []).forEach((bridge) => bridge.stop());
+            if (this._bridges) this._bridges = [];
         }
 
         // A set that somebody else started, known by one of its nodes or by its connection string.
@@ -164,7 +188,7 @@
             };
             const parameters = [this.nodeOptions["n" + id]?.setParameter, given.setParameter].filter((p) => p !== undefined && p !== null);
             if (parameters.length > 0) own.setParameter = mergedParameters(parameters);
-            own.port = this.ports[id];
+            own.port = this._ownPort(id);
             own.useHostName = this.useHostName;
             own.dbpath = MongoRunner.toRealDir(own.dbpath, { port: own.port, node: id, set: this.name, ...(own.pathOpts || {}) });
             own.pathOpts = { ...(own.pathOpts || {}), node: id, set: this.name };
@@ -174,12 +198,13 @@
             const options = this._optionsOf(id, given);
             options.restart = restart || undefined;
             if (restart) options.noCleanData = !options.startClean;
+            this._bridgeOf(id);
             const server = MongoRunner._launch("mongod", MongoRunner.mongodOptions(options));
             server.waitForConnect = options.waitForConnect;
             return server;
         }
         _take(id, server) {
-            const conn = server.waitForConnect === false ? server : MongoRunner._connectTo(server);
+            const conn = server.waitForConnect === false ? server : MongoRunner._connectTo(server, undefined, this._bridgeOf(id));
             conn.nodeId = id;
             this.nodes[id] = conn;
             return conn;
@@ -227,6 +252,7 @@
         add(given = {}) {
             const id = this.ports.length;
             this.ports.push(Number(given.port || MongoRunner.allocatePort()));
+            this._ownPorts?.push(MongoRunner.allocatePort());
             this.nodeOptions["n" + id] = { ...this.startOptions, ...given };
             this.numNodes = this.ports.length;
             return this._take(id, this._launch(id, {}, false));
@@ -238,6 +264,8 @@
             if (node && node.pid !== undefined && checkProgram(node.pid).alive) this.stop(id);
             this.nodes.splice(id, 1);
             this.ports.splice(id, 1);
+            this._ownPorts?.splice(id, 1);
+            this._bridges?.splice(id, 1).forEach((bridge) => bridge.stop());
             this.numNodes = this.ports.length;
             const kept = Object.keys(this.nodeOptions).map((name) => this.nodeOptions[name]).filter((_, i) => i !== id);
             this.nodeOptions = Object.fromEntries(kept.map((options, i) => ["n" + i, options]));
@@ -292,6 +320,7 @@
             if (cleanly && running.length > 1 && this.callHello()) this.checkReplicatedDataHashes();
             MongoRunner._stopTogether(running, signal, given);
             if (forRestart) return;
+            this._stopBridges();
             if (!given.noCleanData) this.cleanData();
             this.nodes = [];
         }

@@ -39,7 +39,7 @@
     const LAUNCHER_OPTIONS = new Set([
         "restart", "remember", "noRemember", "appendOptions", "startClean", "cleanData", "noCleanData", "forceLock",
         "forgetPort", "useHostName", "useHostname", "waitForConnect", "waitpid", "binVersion", "pathOpts", "runId",
-        "env", "useLogFiles", "logFile", "noReplSet", "arbiter", "bridge", "programName", "isMongos", "skipValidation",
+        "env", "useLogFiles", "logFile", "noReplSet", "arbiter", "bridge", "bridgeOptions", "programName", "isMongos", "skipValidation",
         "hiddenNode", "rsConfig", "allowedExitCode", "numNodes",
     ]);
 
@@ -316,9 +316,14 @@
         }
     }
 
-    // A connection that carries what its server was started with, as tests expect of one.
-    function connectTo(server, timeout) {
-        const connection = awaitConnection({ pid: server.pid, port: server.port, host: server.name, timeout });
+    // A connection that carries what its server was started with, as tests expect of one. With a bridge it goes through that one.
+    function connectTo(direct, timeout, bridge) {
+        const first = awaitConnection({ pid: direct.pid, port: direct.port, host: direct.name, timeout });
+        if (bridge !== undefined) first.close();
+        const server = bridge === undefined
+            ? direct : { ...direct, port: bridge.port, name: bridge.host, host: bridge.host, ownPort: direct.port };
+        const connection = bridge === undefined
+            ? first : bridge._dress(awaitConnection({ pid: server.pid, port: server.port, host: server.name, timeout }));
         for (const [name, value] of Object.entries(server)) {
             if (name !== "host" && name !== "isServer") connection[name] = value;
         }
@@ -350,7 +355,8 @@
     }
 
     function portOf(server) {
-        const port = typeof server === "object" && server !== null ? server.port : server;
+        // A server behind a bridge is ended by the port that it listens on itself.
+        const port = typeof server === "object" && server !== null ? server.ownPort ?? server.port : server;
         if (port === undefined || port === null) throw new Error("no port of a server to stop in " + tojson(server));
         return Number(port);
     }

@@ -61,7 +61,6 @@
             const params = typeof given === "object" ? given : positionalParameters(given, ...positional);
             const options = { ...(params.other || {}), ...params };
             if (options.keyFile) throw new Error("keyFile: these servers do not authenticate each other");
-            if (options.useBridge) throw new Error("useBridge: there is no bridge between nodes here");
             this._options = options;
             this._testName = options.name || testData().testName || "test";
             this._otherParams = options;
@@ -74,10 +73,11 @@
         // ---- starting ----
 
         _start() {
+            this._routerBridges = [];
             this._planSets();
             try {
                 this._sets().forEach((test) => test.startSetAsync());
-                this._launched = this._planRouters().map((options) => MongoRunner._launch("mongos", options));
+                this._launched = this._planRouters().map((options, i) => this._launchRouter(i, options));
                 this._initiate();
                 this._connectRouters(this._launched);
                 this._settle();
@@ -112,8 +112,9 @@
         _set(name, options, members) {
             const { set, node } = partitioned(options);
             const nodes = set.nodes ?? set.numNodes ?? (members ? members.map(() => ({})) : 1);
+            const { useBridge, bridgeOptions } = this._options;
             return new ReplSetTest({
-                name, ...set, nodes, host: this._hostName, useHostName: this._useHostname, nodeOptions: node,
+                name, useBridge, bridgeOptions, ...set, nodes, host: this._hostName, useHostName: this._useHostname, nodeOptions: node,
                 isConfigServer: members !== undefined,
             });
         }
@@ -139,7 +140,16 @@
         }
         _connectRouters(launched) {
             this._mongos = [];
-            launched.forEach((server, i) => this._takeRouter(i, MongoRunner._connectTo(server)));
+            launched.forEach((server, i) => this._takeRouter(i, MongoRunner._connectTo(server, undefined, this._routerBridges[i])));
+        }
+        // Starts a router; with `useBridge` there is a bridge before it, which stays when the router is started again.
+        _launchRouter(i, options) {
+            const server = MongoRunner._launch("mongos", options);
+            if (this._options.useBridge) {
+                const dest = `${getHostName()}:${server.port}`;
+                this._routerBridges[i] ??= new MongoBridge({ ...(this._options.bridgeOptions || {}), dest });
+            }
+            return server;
         }
         _takeRouter(i, conn) {
             this._mongos[i] = conn;
@@ -200,7 +210,8 @@
         }
         _ownPids() {
             const nodes = this._sets().flatMap((set) => [...(set._starting || []), ...set.nodes]);
-            return [...nodes, ...(this._launched || [])].map((server) => server && server.pid);
+            const bridges = [...this._sets().flatMap((set) => set._bridges || []), ...this._routerBridges];
+            return [...nodes, ...(this._launched || []), ...bridges].map((server) => server && server.pid);
         }
 
         // ---- asking ----
@@ -322,8 +333,10 @@
             const { restart, ...fresh } = given || {};
             const options = given === undefined || restart
                 ? { ...old.fullOptions, ...fresh }
-                : { configdb: this._configDB, useHostname: this._useHostname, port: old.port, ...fresh };
-            return this._takeRouter(n, MongoRunner.runMongos(options));
+                : { configdb: this._configDB, useHostname: this._useHostname, port: old.ownPort ?? old.port, ...fresh };
+            const server = this._launchRouter(n, MongoRunner.mongosOptions(options));
+            const unawaited = server.fullOptions.waitForConnect === false;
+            return this._takeRouter(n, unawaited ? server : MongoRunner._connectTo(server, undefined, this._routerBridges[n]));
         }
         restartConfigServer(n, given, signal, wait = true) {
             this.configRS.restart(n, given || {}, signal, wait);
@@ -404,6 +417,8 @@
             attempt(() => this.stopAllMongos(given));
             attempt(() => MongoRunner._stopTogether(this._livingNodes(), undefined, given));
             this._connections.concat(this._mongos).forEach((conn) => closed(conn));
+            this._sets().forEach((test) => test._stopBridges());
+            this._routerBridges.forEach((bridge) => bridge.stop());
             if (!given.noCleanData) this._sets().forEach((test) => test.cleanData());
             if (failures.length > 0) throw failures[0];
         }

@@ -14,6 +14,7 @@
 //! Invariant: nothing a test does may panic this process; an error of a native is a JavaScript exception.
 
 pub mod bench;
+pub mod bridge;
 pub mod codes;
 pub mod collation;
 pub mod connection;

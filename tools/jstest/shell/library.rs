@@ -19,7 +19,7 @@ const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "handles");
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
     "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "collection_placement" "cursor" "query" "explain" "crud" "help"
     "sh" "rs"
-    "servers" "fail_points" "check_log" "replsettest" "replsettest_members" "replsettest_data"
+    "servers" "bridge" "fail_points" "check_log" "replsettest" "replsettest_members" "replsettest_data"
     "checks" "shardingtest" "shardingtest_chunks");
 
 /// Files of a foreign library that others need when they are loaded, in that order; the rest follow by name.

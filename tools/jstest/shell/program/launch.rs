@@ -80,7 +80,7 @@ impl Launch {
         if !self.mongo || (given.contains('/') && Path::new(given).exists()) {
             return given.into();
         }
-        if self.kind() == Kind::Shell {
+        if matches!(self.kind(), Kind::Shell | Kind::Bridge) {
             return places.shell.clone();
         }
         let ours = places.servers.join(self.name());
@@ -93,7 +93,7 @@ impl Launch {
 pub struct Places {
     /// The directory of `mongod` and `mongos`.
     pub servers: PathBuf,
-    /// The program that is the shell when it is called `mongo`.
+    /// The program that is the shell when it is called `mongo`, and the bridge when it is called `mongobridge`.
     pub shell: PathBuf,
 }
 
@@ -123,6 +123,7 @@ mod tests {
             (&["/opt/bin/mongod", "--port", "1", "--port", "2"], "d2| "),
             (&["mongod", "--configsvr", "--port", "20022"], "c20022| "),
             (&["mongos", "--port", "20023"], "s20023| "),
+            (&["mongobridge", "--port", "20024"], "b20024| "),
             (&["mongod", "--version"], "d77| "),
             (&["mongo", "--port", "20020"], "sh77| "),
             (&["mongodump", "--port", "20020"], "sh77| "),
@@ -139,6 +140,7 @@ mod tests {
         let places = Places { servers: directory.path().into(), shell: "/bin/shell".into() };
         assert_eq!(launch(&["mongod"]).file(&places), directory.path().join("mongod"));
         assert_eq!(launch(&["mongo-4.4"]).file(&places), std::path::Path::new("/bin/shell"));
+        assert_eq!(launch(&["mongobridge"]).file(&places), std::path::Path::new("/bin/shell"));
         assert_eq!(launch(&["mongod-4.4"]).file(&places), std::path::Path::new("mongod-4.4"));
         let system = Launch { mongo: false, ..launch(&["mongod"]) };
         assert_eq!(system.file(&places), std::path::Path::new("mongod"));

@@ -4,6 +4,7 @@
 //! the others the sort key of the document. Partial: an array of `[key, value]`.
 
 use super::{Accumulator, Parsed, value_bytes};
+use crate::expression::array::n_and_input;
 use crate::expression::{Arg, Eval, Expression, Node, Variables, Vars, parse};
 use crate::sort::SortSpec;
 use document::{Binary, Collation, Doc, Result, Value, bail, number};
@@ -131,16 +132,7 @@ pub fn positive(name: &str, v: &Arg) -> Result<usize> {
 
 /// `{n, input}`.
 pub fn parse_n(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> {
-    let Value::Document(d) = v else {
-        let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
-        let text = format!("specification must be an object; found {name}: {}", parse::show(v));
-        return Err(document::Error::new(code, text));
-    };
-    if let Some(bad) = d.keys().find(|k| !["n", "input"].contains(k)) {
-        bail!(5787901, "Unknown argument for 'n' operator: {bad}");
-    }
-    let Some(n) = d.get("n") else { bail!(5787906, "Missing value for 'n'") };
-    let Some(input) = d.get("input") else { bail!(5787907, "Missing value for 'input'") };
+    let (n, input) = n_and_input(name, v)?;
     let keep = match name {
         "$firstN" => Keep::First,
         "$lastN" => Keep::Last,

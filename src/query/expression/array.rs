@@ -437,7 +437,11 @@ pub fn count_of(v: &Arg) -> Result<usize> {
     Ok(n as usize)
 }
 
-pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
+/// The members of `{n, input}`, the specification of `$firstN` and its like, as an expression or an accumulator.
+///
+/// # Errors
+/// 5787801, or 5787900 of `$minN` and `$maxN`, for another type; 5787901, 5787906 and 5787907 for members too many or missing.
+pub fn n_and_input<'v>(name: &str, v: &'v Value) -> Result<(&'v Value, &'v Value)> {
     let Value::Document(d) = v else {
         let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
         let text = format!("specification must be an object; found {name}: {}", parse::show(v));
@@ -448,6 +452,11 @@ pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
     }
     let Some(n) = d.get("n") else { bail!(5787906, "Missing value for 'n'") };
     let Some(input) = d.get("input") else { bail!(5787907, "Missing value for 'input'") };
+    Ok((n, input))
+}
+
+pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
+    let (n, input) = n_and_input(name, v)?;
     Ok(Expression::Special(Arc::new(Several {
         name,
         input: parse::expression(input, vars)?,

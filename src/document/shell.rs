@@ -65,18 +65,17 @@ fn write_value(out: &mut String, value: &Value) {
             write_array(out, a);
             Ok(())
         }
-        Value::Binary(b) if b.subtype == 4 && b.bytes.len() == 16 => {
-            let h = hex(&b.bytes);
-            write!(out, "UUID(\"{}-{}-{}-{}-{}\")", &h[..8], &h[8..12], &h[12..16], &h[16..20], &h[20..])
-        }
-        Value::Binary(b) => write!(out, "BinData({}, {})", b.subtype, hex(&b.bytes).to_uppercase()),
+        Value::Binary(b) => match value.as_uuid() {
+            Some(id) => write!(out, "UUID(\"{}\")", crate::uuid::to_string(&id)),
+            None => write!(out, "BinData({}, {})", b.subtype, hex(&b.bytes).to_uppercase()),
+        },
         Value::Undefined => write!(out, "undefined"),
-        Value::ObjectId(id) => write!(out, "ObjectId('{}')", hex(&id.0)),
+        Value::ObjectId(id) => write!(out, "ObjectId('{}')", id.hex()),
         Value::Boolean(b) => write!(out, "{b}"),
         Value::DateTime(ms) => write!(out, "new Date({ms})"),
         Value::Null => write!(out, "null"),
         Value::Regex(r) => write!(out, "/{}/{}", r.pattern, r.options),
-        Value::DbPointer(ns, id) => write!(out, "DBRef('{ns}',{})", hex(&id.0)),
+        Value::DbPointer(ns, id) => write!(out, "DBRef('{ns}',{})", id.hex()),
         Value::JavaScript(code) => write!(out, "{code}"),
         Value::JavaScriptWithScope(code, scope) => {
             let written = write!(out, "CodeWScope( {code}, ");

@@ -319,7 +319,9 @@ impl Node {
         let matches = |data: &Document| {
             let filter = data.get_document("document").cloned().unwrap_or_default().to_doc_buf();
             let matcher = Matcher::parse(filter.doc(), &self.parse_context(Document::new()));
-            matcher.is_ok_and(|m| batch_of(reply).any(|entry| m.matches(entry).unwrap_or(false)))
+            let batch = reply.get_document("cursor").and_then(batch_of);
+            let mut entries = batch.into_iter().flat_map(Doc::iter).filter_map(|e| e.value().as_document());
+            matcher.is_ok_and(|m| entries.any(|entry| m.matches(entry).unwrap_or(false)))
         };
         self.failpoint("stopReplProducer")
             || self.failpoints.should_with("stopReplProducerOnDocument", matches).is_some()
@@ -519,19 +521,16 @@ impl Notes {
     }
 }
 
-/// The cursor's id and the entries of a batch.
-/// The entries of a reply, none where it is no cursor's.
-fn batch_of(reply: Doc<'_>) -> impl Iterator<Item = Doc<'_>> {
-    let cursor = reply.get_document("cursor");
-    let batch = cursor.and_then(|c| c.get("firstBatch").or_else(|| c.get("nextBatch"))?.as_array());
-    batch.into_iter().flat_map(|batch| batch.iter()).filter_map(|e| e.value().as_document())
+/// The batch that a cursor's reply carries, as an array.
+fn batch_of(cursor: Doc<'_>) -> Option<Doc<'_>> {
+    cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()
 }
 
+/// The cursor's id and the entries of a batch.
 fn read_batch(reply: Doc<'_>) -> Result<(i64, Vec<Fetched>)> {
     let cursor =
         reply.get_document("cursor").ok_or_else(|| err!(FAILED_TO_PARSE, "a reply without a cursor"))?;
-    let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(|v| v.as_array());
-    let batch = batch.ok_or_else(|| err!(FAILED_TO_PARSE, "a cursor without a batch"))?;
+    let batch = batch_of(cursor).ok_or_else(|| err!(FAILED_TO_PARSE, "a cursor without a batch"))?;
     let entries = batch.iter().filter_map(|e| e.value().as_document()).map(Fetched::read);
     Ok((cursor.get_i64("id").unwrap_or(0), entries.collect::<Result<_>>()?))
 }

@@ -33,13 +33,13 @@ impl ConfigServer {
         require_majority(op, ReshardingBegin::COMMAND)?;
         self.ensure().await?;
         let begin = ReshardingBegin::parse(request.body)?;
-        let ns = begin.ns.as_str();
+        let ns = begin.of.ns.as_str();
         self.node.failpoints.pause_operation(op, "reshardingPauseCoordinatorBeforeInitializing", ns).await?;
         let _members = self.membership.read().await;
         let _one = self.lock_chunks(RESHARDING_OPERATIONS).await;
         let _lock = self.lock_chunks(ns).await;
         let running = self.local.find(RESHARDING_OPERATIONS, &Document::new())?;
-        let this = named(ns, &begin.of);
+        let this = named(&begin.of);
         let is_this = |d: &Document| this.iter().all(|(name, value)| d.get(name) == Some(value));
         if let Some(other) = running.iter().find(|d| !is_this(d)) {
             bail!(
@@ -53,7 +53,7 @@ impl ConfigServer {
                 bail!(SHARD_NOT_FOUND, "Shard {shard} is currently draining and may not receive data");
             }
         }
-        let collection = self.still(ns, &begin.of)?;
+        let collection = self.still(&begin.of)?;
         let operation = self.operation_document(&begin);
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(collection) = collection {
@@ -66,8 +66,8 @@ impl ConfigServer {
     }
 
     /// The collection's entry, if it is tracked; it is that which the operation began with.
-    fn still(&self, ns: &str, of: &Resharding) -> Result<Option<Sharded>> {
-        let found = self.catalog().find_collection(ns)?;
+    fn still(&self, of: &Resharding) -> Result<Option<Sharded>> {
+        let found = self.catalog().find_collection(&of.ns)?;
         let same = match &found {
             Some(found) => of.tracked.0 && found.info.uuid == of.old,
             None => !of.tracked.0,
@@ -76,14 +76,15 @@ impl ConfigServer {
             true => Ok(found),
             false => bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
-                "collection {ns} was dropped, renamed or made anew since its resharding began"
+                "collection {} was dropped, renamed or made anew since its resharding began",
+                of.ns
             ),
         }
     }
 
     /// What is noted of the operation that a message is of.
-    fn operation(&self, ns: &str, of: &Resharding) -> Result<Option<Document>> {
-        self.local.find_one(RESHARDING_OPERATIONS, &named(ns, of))
+    fn operation(&self, of: &Resharding) -> Result<Option<Document>> {
+        self.local.find_one(RESHARDING_OPERATIONS, &named(of))
     }
 
     fn operation_document(&self, begin: &ReshardingBegin) -> Document {
@@ -92,7 +93,7 @@ impl ConfigServer {
             names.iter().map(|s| doc! { "id": s.as_str(), "mutableState": { "state": "unused" } }).collect()
         };
         let mut operation = doc! {
-            "_id": Value::uuid(of.id), "ns": begin.ns.as_str(), "ui": Value::uuid(of.old), "tempNs": of.temporary.as_str(),
+            "_id": Value::uuid(of.id), "ns": of.ns.as_str(), "ui": Value::uuid(of.old), "tempNs": of.temporary.as_str(),
             "newUUID": Value::uuid(of.new), "reshardingKey": begin.to_come.key.clone(),
             "startTime": Value::DateTime(self.node.now_ms()), "state": "preparing-to-donate",
             "donorShards": shards(&begin.to_come.donors), "recipientShards": shards(&begin.recipients),
@@ -110,23 +111,24 @@ impl ConfigServer {
     pub async fn set_resharding_state(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingSetState::COMMAND)?;
         self.ensure().await?;
-        let ReshardingSetState { ns, of, state } = ReshardingSetState::parse(request.body)?;
+        let ReshardingSetState { of, state } = ReshardingSetState::parse(request.body)?;
+        let ns = of.ns.as_str();
         let point = match state.as_str() {
             "cloning" => Some("reshardingPauseCoordinatorBeforeCloning"),
             "blocking-writes" => Some("reshardingPauseCoordinatorBeforeBlockingWrites"),
             _ => None,
         };
         if let Some(point) = point {
-            self.node.failpoints.pause_operation(op, point, &ns).await?;
+            self.node.failpoints.pause_operation(op, point, ns).await?;
         }
-        let _lock = self.lock_chunks(&ns).await;
-        let Some(mut operation) = self.operation(&ns, &of)? else {
+        let _lock = self.lock_chunks(ns).await;
+        let Some(mut operation) = self.operation(&of)? else {
             return Ok(Document::new());
         };
         operation.insert("state", state);
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(mut entry) =
-            self.catalog().collection_document(&ns).filter(|e| e.contains_key("reshardingFields"))
+            self.catalog().collection_document(ns).filter(|e| e.contains_key("reshardingFields"))
         {
             entry.insert("reshardingFields", fields_of(&operation));
             writes.push(put(COLLECTIONS, entry));
@@ -143,9 +145,9 @@ impl ConfigServer {
     pub async fn commit_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingCommit::COMMAND)?;
         self.ensure().await?;
-        let ReshardingCommit { ns, of, to_come, unsplittable, zones, collation, series } =
+        let ReshardingCommit { of, to_come, unsplittable, zones, collation, series } =
             ReshardingCommit::parse(request.body)?;
-        let (ns, new) = (ns.as_str(), of.new);
+        let (ns, new) = (of.ns.as_str(), of.new);
         self.node
             .failpoints
             .pause_operation(op, "reshardingPauseCoordinatorBeforeDecisionPersisted", ns)
@@ -155,10 +157,10 @@ impl ConfigServer {
         if self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == new) {
             return Ok(Document::new());
         }
-        if self.operation(ns, &of)?.is_none() {
+        if self.operation(&of)?.is_none() {
             bail!(NO_SUCH_RESHARD_COLLECTION, "the operation on {ns} was given up");
         }
-        let old = self.still(ns, &of)?;
+        let old = self.still(&of)?;
         let copied = CommitCreateCollection {
             ns: ns.to_string(),
             uuid: new,
@@ -213,26 +215,26 @@ impl ConfigServer {
     pub async fn end_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingEnd::COMMAND)?;
         self.ensure().await?;
-        let ReshardingEnd { ns, of, committed: Flag(committed) } = ReshardingEnd::parse(request.body)?;
-        let id = Value::uuid(of.id);
+        let ReshardingEnd { of, committed: Flag(committed) } = ReshardingEnd::parse(request.body)?;
+        let (ns, id) = (of.ns.as_str(), Value::uuid(of.id));
         for point in points_before_end(committed) {
-            self.node.failpoints.pause_operation(op, point, &ns).await?;
+            self.node.failpoints.pause_operation(op, point, ns).await?;
         }
-        let _lock = self.lock_chunks(&ns).await;
-        if !committed && self.catalog().find_collection(&ns)?.is_some_and(|c| c.info.uuid == of.new) {
+        let _lock = self.lock_chunks(ns).await;
+        if !committed && self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == of.new) {
             return Ok(doc! { "committed": true });
         }
         if committed && self.catalog().collections().iter().all(|c| c.info.uuid != of.old) {
             self.remove_chunks(of.old).await?;
         }
         let mut writes = Vec::new();
-        if let Some(mut entry) = self.catalog().collection_document(&ns)
+        if let Some(mut entry) = self.catalog().collection_document(ns)
             && entry.get_path("reshardingFields.reshardingUUID") == Some(&id)
         {
             entry.remove("reshardingFields");
             writes.push(put(COLLECTIONS, entry));
         }
-        if self.operation(&ns, &of)?.is_some() {
+        if self.operation(&of)?.is_some() {
             writes.push(delete(RESHARDING_OPERATIONS, id));
         }
         self.commit(&writes).await?;
@@ -252,8 +254,8 @@ fn points_before_end(committed: bool) -> &'static [&'static str] {
 }
 
 /// The names of an operation: a client may have named another by the same UUID.
-fn named(ns: &str, of: &Resharding) -> Document {
-    doc! { "_id": Value::uuid(of.id), "ns": ns, "newUUID": Value::uuid(of.new) }
+fn named(of: &Resharding) -> Document {
+    doc! { "_id": Value::uuid(of.id), "ns": of.ns.as_str(), "newUUID": Value::uuid(of.new) }
 }
 
 /// What a collection's entry says of an operation that runs.

@@ -68,46 +68,31 @@ message! {
     }
 }
 
-message! {
+/// Messages that say of which operation they are, and nothing else.
+macro_rules! steps {
+    ($($(#[$doc:meta])* $message:ident = $command:literal),+ $(,)?) => {$(
+        message! {
+            $(#[$doc])*
+            $message = $command {
+                of "resharding": Resharding,
+            }
+        }
+    )+};
+}
+
+steps! {
     /// A recipient takes all documents.
-    ReshardClone = "_shardsvrReshardClone" {
-        of "resharding": Resharding,
-    }
-}
-
-message! {
+    ReshardClone = "_shardsvrReshardClone",
     /// A recipient takes one difference from each donor.
-    ReshardCatchUp = "_shardsvrReshardCatchUp" {
-        of "resharding": Resharding,
-    }
-}
-
-message! {
+    ReshardCatchUp = "_shardsvrReshardCatchUp",
     /// A donor, whose writes wait, says whether the collection is still defined as it was.
-    ReshardConfirm = "_shardsvrReshardConfirm" {
-        of "resharding": Resharding,
-    }
-}
-
-message! {
+    ReshardConfirm = "_shardsvrReshardConfirm",
     /// A recipient takes what is left, writes waiting.
-    ReshardDrain = "_shardsvrReshardDrain" {
-        of "resharding": Resharding,
-    }
-}
-
-message! {
+    ReshardDrain = "_shardsvrReshardDrain",
     /// The copy takes the collection's place.
-    ReshardSwitch = "_shardsvrReshardSwitch" {
-        of "resharding": Resharding,
-    }
-}
-
-message! {
+    ReshardSwitch = "_shardsvrReshardSwitch",
     /// What was copied goes.
-    ReshardAbort = "_shardsvrReshardAbort" {
-        of "resharding": Resharding,
-    }
+    ReshardAbort = "_shardsvrReshardAbort",
 }
 
 message! {
@@ -124,7 +109,7 @@ message! {
 
 message! {
     /// The catalog notes an operation.
-    ReshardingBegin = "_configsvrReshardingBegin" (ns) {
+    ReshardingBegin = "_configsvrReshardingBegin" {
         of "resharding": Resharding,
         to_come "toCome": Distribution,
         /// The command that a client gave.
@@ -139,7 +124,7 @@ message! {
 
 message! {
     /// The catalog shows how far an operation is.
-    ReshardingSetState = "_configsvrReshardingSetState" (ns) {
+    ReshardingSetState = "_configsvrReshardingSetState" {
         of "resharding": Resharding,
         state "state": String,
     }
@@ -147,7 +132,7 @@ message! {
 
 message! {
     /// The collection is the copy from here.
-    ReshardingCommit = "_configsvrReshardingCommit" (ns) {
+    ReshardingCommit = "_configsvrReshardingCommit" {
         of "resharding": Resharding,
         to_come "toCome": Distribution,
         unsplittable "unsplittable": Flag,
@@ -161,7 +146,7 @@ message! {
 
 message! {
     /// The catalog forgets an operation, committed or given up.
-    ReshardingEnd = "_configsvrReshardingEnd" (ns) {
+    ReshardingEnd = "_configsvrReshardingEnd" {
         of "resharding": Resharding,
         committed "committed": Flag,
     }

@@ -221,7 +221,6 @@ impl Ddl {
             state.insert("zones", zones);
         }
         let begin = ReshardingBegin {
-            ns: namespace(state).to_string(),
             of: operation_of(state)?,
             to_come: to_come(state)?,
             provenance: provenance(state).to_string(),
@@ -316,7 +315,6 @@ impl Ddl {
             None => self.role.node.namespaces.slot(ns).collation().document().cloned(),
         };
         let commit = ReshardingCommit {
-            ns: ns.to_string(),
             of: operation_of(state)?,
             to_come: to_come(state)?,
             unsplittable: messages::read(state, OF_STATE, "unsplittable")?,
@@ -413,15 +411,13 @@ impl Ddl {
 
     /// Has the config server forget the operation; whether it was committed.
     async fn end_on_config(&self, state: &Document, committed: bool) -> Result<bool> {
-        let (ns, of) = (namespace(state).to_string(), operation_of(state)?);
-        let end = ReshardingEnd { ns, of, committed: Flag(committed) };
+        let end = ReshardingEnd { of: operation_of(state)?, committed: Flag(committed) };
         Ok(self.config(end.to_document()).await?.get_bool("committed").unwrap_or(false))
     }
 
     /// Shows in the catalog how far it is.
     async fn show_state(&self, state: &Document, name: &str) -> Result<()> {
-        let (ns, of) = (namespace(state).to_string(), operation_of(state)?);
-        let set = ReshardingSetState { ns, of, state: name.to_string() };
+        let set = ReshardingSetState { of: operation_of(state)?, state: name.to_string() };
         self.config(set.to_document()).await.map(drop)
     }
 

@@ -5,17 +5,17 @@ use crate::dispatch::{Context, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Result, Value, doc};
 use node::Node;
+use node::sampling::samples::PRIMARY_LIMIT;
 use node::sampling::take::{self, Taken};
 use node::sampling::{Configuration, Sample, Sampler};
 use parking_lot::Mutex;
 use runtime::Instant;
+use sharding::messages::Message;
+use sharding::messages::sampling::AskRates;
 use sharding::router::body::{Versions, own};
 use sharding::router::cluster::{CONFIG, Call};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a secondary waits for its primary.
-const PRIMARY_LIMIT: Duration = Duration::from_secs(10);
 
 /// Commands after which a collection may not be the one that was sampled.
 const MAY_END: &[&str] =
@@ -107,14 +107,14 @@ pub async fn refresh(service: &Arc<Service>) -> Result<()> {
 async fn ask(service: &Arc<Service>) -> Result<Vec<Configuration>> {
     let Some(node) = &service.node else {
         let router = service.members.router()?;
-        let command = own(&question(service), "admin", router.cluster_time(), &Versions::NONE);
+        let command = own(&question(service).to_document(), "admin", router.cluster_time(), &Versions::NONE);
         let reply = router.cluster.call(Call::new(CONFIG, command.doc())).await.map_err(|e| e.error)?;
         return Ok(read(&reply.doc().to_document()));
     };
     match service.role {
         Roles::REPLSET if node.is_writable() => shares(service, node, &question(service)).await,
         Roles::REPLSET => {
-            let reply = node.run_on_primary("admin", question(service), PRIMARY_LIMIT).await?;
+            let reply = node.run_on_primary("admin", question(service).to_document(), PRIMARY_LIMIT).await?;
             Ok(read(&reply.doc().to_document()))
         }
         Roles::CONFIG => Ok(without_rates(node.query_analyzers()?)),
@@ -134,17 +134,15 @@ fn without_rates(all: Vec<Configuration>) -> Vec<Configuration> {
     all.into_iter().map(|c| Configuration { samples_per_second: 0.0, ..c }).collect()
 }
 
-/// `_refreshQueryAnalyzerConfiguration` of this sampler.
-fn question(service: &Service) -> Document {
+/// What this sampler asks.
+fn question(service: &Service) -> AskRates {
     let sampling = &service.sampling;
     let now = Instant::now();
     let before = sampling.told.lock().replace(now);
     let seconds = before.map_or(0.0, |before| now.saturating_duration_since(before).as_secs_f64());
     let executed = sampling.sampler.take_executed() as f64;
     let rate = if seconds > 0.0 { executed / seconds } else { 0.0 };
-    doc! {
-        "_refreshQueryAnalyzerConfiguration": 1, "name": service.host.as_str(), "numQueriesExecutedPerSecond": rate,
-    }
+    AskRates { sampler: service.host.clone(), rate }
 }
 
 fn read(reply: &Document) -> Vec<Configuration> {
@@ -156,15 +154,13 @@ fn read(reply: &Document) -> Vec<Configuration> {
 ///
 /// # Errors
 /// Those of reading and of forgetting collections that are gone.
-pub async fn shares(service: &Service, node: &Arc<Node>, question: &Document) -> Result<Vec<Configuration>> {
-    match service.members.config("_refreshQueryAnalyzerConfiguration") {
+pub async fn shares(service: &Service, node: &Arc<Node>, question: &AskRates) -> Result<Vec<Configuration>> {
+    match service.members.config(AskRates::COMMAND) {
         Ok(config) => config.forget_gone_analyzers().await?,
         Err(_) => forget_gone(node).await?,
     }
-    let name = question.get_str("name").unwrap_or_default();
-    let rate = question.get("numQueriesExecutedPerSecond").and_then(Value::as_f64).unwrap_or(0.0);
     let forget_after = service.parameters.int("queryAnalysisSamplerInActiveThresholdSecs");
-    node.query_analyzers_for(name, rate, Duration::from_secs(forget_after.unsigned_abs()))
+    node.query_analyzers_for(&question.sampler, question.rate, Duration::from_secs(forget_after.unsigned_abs()))
 }
 
 async fn forget_gone(node: &Arc<Node>) -> Result<()> {

@@ -16,8 +16,8 @@ pub const DIFFS: &str = "config.sampledQueriesDiff";
 
 /// Documents of one commit.
 const BATCH: usize = 500;
-/// How long a secondary waits for its primary.
-const PRIMARY_LIMIT: Duration = Duration::from_secs(10);
+/// How long a secondary waits for its primary, which keeps the samples and knows what is sampled.
+pub const PRIMARY_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is to be written.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use node::sampling::analyzers::{Mode, check_type};
 use node::shape::Kind::{Number, OneOf};
 use node::shape::{Shape, field, required};
 use sharding::messages::Message;
-use sharding::messages::sampling::KeepSample;
+use sharding::messages::sampling::{AskRates, KeepSample};
 use sharding::router::single;
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ async fn tell_shares(context: &Context, request: &Request<'_>, reply: &mut Reply
     if context.service.role == Roles::SHARD {
         bail!(ILLEGAL_OPERATION, "{} must be sent to the config server", request.command.name);
     }
-    let question = request.body.to_document();
+    let question = AskRates::parse(request.body)?;
     let shares = shares(&context.service, node(context)?, &question).await?;
     let shares = shares.iter().map(|c| Value::Document(c.to_document())).collect();
     reply.fields(&document::doc! { "configurations": Value::Array(shares) });

@@ -190,6 +190,7 @@ macro_rules! fields {
 fields! {
     String, "string", |v: &Value| v.as_str().map(str::to_string), |s: &String| Value::from(s.as_str()), "text".to_string();
     bool, "bool", Value::as_bool, |b: &bool| Value::Boolean(*b), true;
+    f64, "double", Value::as_f64, |n: &f64| Value::Double(*n), 0.5;
     i64, "long", Value::as_i64, |n: &i64| Value::Int64(*n), 7;
     Document, "object", |v: &Value| v.as_document().cloned(), |d: &Document| Value::Document(d.clone()), document::doc! { "x": 1 };
     ObjectId, "objectId", Value::as_object_id, |id: &ObjectId| Value::ObjectId(*id), ObjectId([3; 12]);

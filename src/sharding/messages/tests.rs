@@ -95,7 +95,7 @@ fn every_message_is_read_as_it_was_written() {
     check_all!(CloneCatalogData, SessionHistory, ValidateShardKey);
     check_all!(Quiesce, Begin, Take, PutBack, CopyDatabase, Confirm, End);
     check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);
-    check_all!(KeepSample);
+    check_all!(AskRates, KeepSample);
 }
 
 #[test]

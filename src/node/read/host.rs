@@ -299,10 +299,7 @@ impl LocalHost {
 
 impl PipelineHost for LocalHost {
     fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async {
-            self.op.check_interrupt()?;
-            crate::lane::give_way(&self.op).await
-        })
+        Box::pin(crate::lane::give_way(&self.op))
     }
     fn source<'a>(&'a self, stage: &'a HostStage, _run: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {

@@ -570,7 +570,10 @@ fn throttle(task: &Task<'_>) -> Option<Document> {
         ["secondaryThrottle", "_secondaryThrottle"].iter().any(|n| task.get(n).is_some_and(|v| v.truthy()));
     let concern =
         task.get("writeConcern").and_then(|v| v.as_document()).map(|d| Value::Document(d.to_document()));
-    throttle_of(Some(&concern.unwrap_or(Value::Boolean(asked)))).filter(|_| asked)
+    if !asked {
+        return None;
+    }
+    throttle_of(Some(&concern.unwrap_or(Value::Boolean(true))))
 }
 
 async fn move_range_by_config(task: &Task<'_>, request: RequestMove) -> Result<()> {

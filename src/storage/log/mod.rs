@@ -568,7 +568,8 @@ impl Log {
     }
 
     /// Timestamp of the oldest frame kept; none in an empty log.
-    pub fn first_ts(&self) -> Option<u64> {
+    #[cfg(test)]
+    fn first_ts(&self) -> Option<u64> {
         let mut reader = self.reader(ReadFrom::Start).ok()?;
         Some(reader.next().ok()??.optime.ts)
     }

@@ -107,6 +107,17 @@ impl Node {
         }
     }
 
+    /// `operationTime` of the reply to an operation: when it wrote; else no earlier than what it can have read, which for level
+    /// majority is the commit point.
+    pub fn operation_time(&self, op: &Operation) -> Timestamp {
+        let optime = match op.committed_optime() {
+            Some(written) => written,
+            None if self.read_level(op) == ReadLevel::Majority => self.committed(),
+            None => self.log.last_optime(),
+        };
+        Timestamp::from_u64(optime.ts)
+    }
+
     /// The level a read asks for, or the default of clients' reads.
     pub(crate) fn read_level(&self, op: &Operation) -> ReadLevel {
         let rc = &op.read_concern;
@@ -121,23 +132,27 @@ impl Node {
     /// is written only if this member still led when it read, which is known when an entry written afterwards is committed.
     ///
     /// # Errors
-    /// Interrupts, a failed log; NotWritablePrimary (10107), PrimarySteppedDown (189) where another has begun to lead.
+    /// Interrupts, a failed log; NotWritablePrimary (10107), PrimarySteppedDown (189) where another has begun to lead;
+    /// InterruptedDueToReplStateChange (11602) where a rollback may have taken back what was read.
     pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
         self.await_level_committed(op, self.read_level(op)).await
     }
 
     /// The same for a read whose level is known: a later batch of a cursor names none.
     pub(crate) async fn await_level_committed(&self, op: &Operation, level: ReadLevel) -> Result<()> {
-        if op.transaction().is_some() {
-            return Ok(());
-        }
         if matches!(level, ReadLevel::Local | ReadLevel::Available) || !self.is_replica_set() {
             return Ok(());
         }
-        if level == ReadLevel::Linearizable {
-            self.append_noop(doc! { "msg": "linearizable read" })?;
+        if op.transaction().is_none() {
+            if level == ReadLevel::Linearizable {
+                self.append_noop(doc! { "msg": "linearizable read" })?;
+            }
+            op.interruptible(self.wait_all_committed()).await??;
         }
-        op.interruptible(self.wait_all_committed()).await?
+        match op.read_before(self.past.edition()) {
+            true => bail!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back"),
+            false => Ok(()),
+        }
     }
 
     /// As [`Node::await_read_concern`], for a read of the database outside transactions that is not given a moment of its own.
@@ -168,6 +183,38 @@ impl Node {
         if (!rc.given && level == ReadLevel::Local) || op.transaction().is_some() {
             return Ok(());
         }
+        self.await_named_times(op).await?;
+        self.check_possible(level)?;
+        match level {
+            ReadLevel::Local | ReadLevel::Available => Ok(()),
+            // What was appended by now is what the read may see; it is committed once durable.
+            _ if self.is_replica_set() => op.interruptible(self.wait_all_committed()).await?,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this node answers reads of a level.
+    ///
+    /// # Errors
+    /// NotAReplicaSet (123), NotWritablePrimary (10107).
+    pub(crate) fn check_possible(&self, level: ReadLevel) -> Result<()> {
+        match level {
+            ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
+                bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")
+            }
+            ReadLevel::Linearizable if !self.is_writable() => {
+                bail!(NOT_WRITABLE_PRIMARY, "cannot satisfy linearizable read concern on non-primary node")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until this node has come to the times that a read names.
+    ///
+    /// # Errors
+    /// IllegalOperation (20), InvalidOptions (72), NotAReplicaSet (123), interrupts.
+    pub(crate) async fn await_named_times(&self, op: &Operation) -> Result<()> {
+        let rc = &op.read_concern;
         if let Some(after) = rc.after_cluster_time {
             if !self.is_replica_set() {
                 bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
@@ -205,18 +252,7 @@ impl Node {
             }
             Box::pin(self.wait_applied(op, after)).await?;
         }
-        match level {
-            ReadLevel::Local | ReadLevel::Available => Ok(()),
-            ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
-                bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")
-            }
-            ReadLevel::Linearizable if !self.is_writable() => {
-                bail!(NOT_WRITABLE_PRIMARY, "cannot satisfy linearizable read concern on non-primary node")
-            }
-            // What was appended by now is what the read may see; it is committed once durable.
-            _ if self.is_replica_set() => op.interruptible(self.wait_all_committed()).await?,
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

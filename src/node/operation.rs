@@ -463,6 +463,8 @@ pub struct Operation {
     pub parent: Option<Arc<Operation>>,
     /// A fail point wants the connection closed instead of a reply.
     connection_lost: AtomicBool,
+    /// The edition of the node's past in which it began to read; `EDITION_UNKNOWN` before.
+    read_edition: AtomicU64,
     /// The transaction that it is a statement of.
     transaction: std::sync::OnceLock<Arc<crate::transaction::Transaction>>,
     /// The fail point at which the operation waits.
@@ -483,6 +485,8 @@ pub struct Operation {
     /// The rest of what the profiler is told.
     profiler_notes: OnceLock<Box<Notes>>,
 }
+
+const EDITION_UNKNOWN: u64 = u64::MAX;
 
 /// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
 /// fast way.
@@ -628,6 +632,7 @@ impl Operation {
             may_bypass_write_blocking: AtomicBool::new(false),
             subject_to_block: AtomicBool::new(false),
             committed_position: AtomicU64::new(0),
+            read_edition: AtomicU64::new(EDITION_UNKNOWN),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),
             heard_ts: AtomicU64::new(0),
@@ -727,6 +732,15 @@ impl Operation {
     /// Whether it is part of a statement that a server executes as a transaction of its own.
     pub(crate) fn is_part_of_statement(&self) -> bool {
         self.transaction().is_some() && self.session.as_ref().is_some_and(|s| s.lsid.child.is_some())
+    }
+    /// Notes in which edition of the node's past it begins to read.
+    pub(crate) fn begin_reading(&self, edition: u64) {
+        self.read_edition.store(edition, Ordering::Relaxed);
+    }
+    /// Whether what it has read may since have been taken back.
+    pub(crate) fn read_before(&self, edition: u64) -> bool {
+        let began = self.read_edition.load(Ordering::Relaxed);
+        began != EDITION_UNKNOWN && began != edition
     }
     /// Makes it a statement of a transaction, once and for all.
     pub(crate) fn join(&self, transaction: Arc<crate::transaction::Transaction>) {

@@ -14,6 +14,9 @@
 //! read to its end for such entries; whoever reads at T has waited for what was prepared.
 //!
 //! Record ids come out as they are in the live collection, since each insert takes the next one.
+//!
+//! Reads of level majority come here too, where the commit point lags behind what is here ([`Node::committed_moment`]). What a
+//! rollback takes back, or a copy of another member replaces, is no past: [`Past::replace`].
 
 use crate::namespace::Slot;
 use crate::open::partial_predicate;
@@ -26,6 +29,7 @@ use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use storage::Collection;
 use storage::entry::{Entry, Op};
@@ -44,6 +48,26 @@ struct Kept {
 #[derive(Default)]
 pub struct Past {
     kept: Mutex<VecDeque<Kept>>,
+    /// How often what had been written here was taken back.
+    replaced: AtomicU64,
+}
+
+impl Past {
+    /// What was here has not been: it was rolled back, or everything was copied anew. To be called under the exclusive gate.
+    pub(crate) fn replace(&self) {
+        self.replaced.fetch_add(1, Ordering::SeqCst);
+        let gone = std::mem::take(&mut *self.kept.lock());
+        drop(gone);
+    }
+    /// A number that [`Past::replace`] changes.
+    pub(crate) fn edition(&self) -> u64 {
+        self.replaced.load(Ordering::SeqCst)
+    }
+    /// The newest that is kept of `at` or before.
+    fn newest(&self, at: u64) -> Option<Arc<NodeSnapshot>> {
+        let kept = self.kept.lock();
+        kept.iter().rev().find(|k| k.snapshot.ts <= at).map(|k| k.snapshot.clone())
+    }
 }
 
 /// All collections at one time.
@@ -85,22 +109,25 @@ impl Moment {
 }
 
 impl Node {
-    /// Keeps the node as it is now for later reads in the past, and lets go of what is older than `window`.
+    /// Keeps the node as it is now for later reads in the past, and lets go of what is older than `window`. In a set of several
+    /// members the newest that is committed stays, for reads of level majority.
     pub fn remember(&self, window: Duration) {
         let position = self.log.appended();
         let unchanged = self.past.kept.lock().back().is_some_and(|k| k.position == position);
-        if !unchanged && !window.is_zero() {
+        let shared = self.replication.commit.is_shared();
+        if !unchanged && (shared || !window.is_zero()) {
             self.keep_moment(Arc::new(self.snapshot()));
         }
+        let committed = if shared { self.committed().ts } else { u64::MAX };
         let mut gone = Vec::new();
         let mut kept = self.past.kept.lock();
-        let over =
-            |k: &Kept| k.taken.elapsed() > window || position.saturating_sub(k.position) > LOG_BYTES_MAX;
+        let far = |k: &Kept| position.saturating_sub(k.position) > LOG_BYTES_MAX;
+        let over = |k: &Kept| far(k) || (k.taken.elapsed() > window && k.snapshot.ts <= committed);
         // The newest before the window is what its beginning is read from.
         while kept.len() > 1 && over(&kept[1]) {
             gone.extend(kept.pop_front());
         }
-        if window.is_zero() {
+        if window.is_zero() && !shared {
             gone.extend(kept.drain(..));
         }
         drop(kept);
@@ -133,11 +160,21 @@ impl Node {
                 return Ok(Moment::of(snapshot));
             }
         }
-        let kept = self.past.kept.lock();
-        let base = kept.iter().rev().find(|k| k.snapshot.ts <= at.as_u64());
-        let base = base.ok_or_else(|| too_old(at))?.snapshot.clone();
+        let base = self.past.newest(at.as_u64()).ok_or_else(|| too_old(at))?;
         // Also where the base was taken at this very time: a transaction that was prepared then may be visible from before.
         Ok(Moment { base, until: Some(at.as_u64()) })
+    }
+
+    /// All collections at the commit point; `None` where nothing that old is kept. A transaction that was decided since is seen if
+    /// its commitTimestamp is of that time: with its preparation a majority has it, and its outcome is settled.
+    pub(crate) fn committed_moment(&self) -> Option<Moment> {
+        let at = self.committed().ts;
+        Some(Moment { base: self.past.newest(at)?, until: Some(at) })
+    }
+
+    /// Whether the node can be read as of `at`.
+    pub(crate) fn keeps(&self, at: Timestamp) -> bool {
+        self.past.newest(at.as_u64()).is_some()
     }
 
     /// Keeps the moment of a snapshot read, so that the session's later reads find it.

@@ -160,7 +160,11 @@ pub async fn shares(service: &Service, node: &Arc<Node>, question: &AskRates) ->
         Err(_) => forget_gone(node).await?,
     }
     let forget_after = service.parameters.int("queryAnalysisSamplerInActiveThresholdSecs");
-    node.query_analyzers_for(&question.sampler, question.rate, Duration::from_secs(forget_after.unsigned_abs()))
+    node.query_analyzers_for(
+        &question.sampler,
+        question.rate,
+        Duration::from_secs(forget_after.unsigned_abs()),
+    )
 }
 
 async fn forget_gone(node: &Arc<Node>) -> Result<()> {

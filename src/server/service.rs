@@ -661,8 +661,8 @@ impl Times for NodeTimes {
     fn advance(&self, time: Timestamp) {
         self.0.log.advance_clock(time.as_u64());
     }
-    fn operation_time(&self, _: &Operation) -> Option<Timestamp> {
-        Some(Timestamp::from_u64(self.0.log.last_optime().ts))
+    fn operation_time(&self, operation: &Operation) -> Option<Timestamp> {
+        Some(self.0.operation_time(operation))
     }
     fn last_write(&self) -> Option<LastWrite> {
         let (log, committed) = (&self.0.log, self.0.committed());

@@ -575,7 +575,7 @@ pub async fn aggregate(
                 no_timeout: false,
                 transaction: op.transaction_number(),
                 level: node.read_level(op),
-                keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
+                keeps_snapshot: op.transaction().is_some(),
                 time_left: op.time_left(),
                 command: request.body.to_owned(),
                 created_ms: node.now_ms(),

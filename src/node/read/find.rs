@@ -340,7 +340,7 @@ fn cursor(
         no_timeout: command.no_timeout,
         transaction: op.transaction_number(),
         level: node.read_level(op),
-        keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
+        keeps_snapshot: op.transaction().is_some(),
         time_left: op.time_left(),
         command: body.to_owned(),
         created_ms: node.now_ms(),

@@ -130,7 +130,9 @@ async fn more(
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", ns).await?;
     fill(node, op, &mut cursor.rows, &mut batch, (until, command.known_commit)).await?;
     // A linearizable batch says that this member still led. One of level majority owes only what it has read itself.
-    if cursor.level == ReadLevel::Linearizable || (reads_anew && batch.count() > 0) {
+    // One that reads the past owes nothing: that was committed.
+    let owes = reads_anew && !cursor.keeps_snapshot && batch.count() > 0;
+    if cursor.level == ReadLevel::Linearizable || owes {
         node.await_level_committed(op, cursor.level).await?;
     }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", ns).await?;

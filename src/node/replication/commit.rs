@@ -10,7 +10,7 @@
 
 use super::Replication;
 use crate::{Node, Operation, log_failed};
-use document::{Result, err};
+use document::{Result, Timestamp, err};
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::log::{OpTime, Position};
 use tokio::sync::watch;
@@ -123,6 +123,20 @@ impl Node {
             }
             _ => self.wait_committed(position).await,
         }
+    }
+
+    /// Waits until the commit point is at a time, or beyond.
+    ///
+    /// # Errors
+    /// Interrupts.
+    pub(crate) async fn await_commit_point(&self, op: &Operation, time: Timestamp) -> Result<()> {
+        let commit = &self.replication.commit;
+        if !commit.is_shared() {
+            return op.interruptible(self.wait_committed(self.log.appended())).await?;
+        }
+        let mut points = commit.subscribe();
+        let reached = async { drop(points.wait_for(|point| point.ts >= time.as_u64()).await) };
+        op.interruptible(reached).await
     }
 
     /// Waits until everything appended by now is majority-committed.

@@ -377,6 +377,7 @@ impl Node {
         history: &[Fetched],
     ) -> Result<Position> {
         let _gate = self.gate.write();
+        self.past.replace();
         for slot in self.namespaces.all().iter().filter(|s| !s.ns.starts_with("local.")) {
             let mut state = slot.write_unchecked();
             drop(state.uninstall());

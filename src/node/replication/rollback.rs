@@ -195,6 +195,7 @@ impl Node {
             return Ok(None);
         }
         let _gate = self.gate.write();
+        self.past.replace();
         self.log.truncate_after(end).map_err(crate::log_failed)?;
         self.sessions.clear();
         let files = self.options.files.clone();

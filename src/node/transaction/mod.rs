@@ -35,7 +35,7 @@ pub(crate) use part::Part;
 pub use session::{Admitted, Entered, Limits};
 
 use crate::namespace::{Access, Placement, Slot, SlotState};
-use crate::operation::{Operation, ReadConcern, Received, SessionId};
+use crate::operation::{Operation, ReadConcern, ReadLevel, Received, SessionId};
 use crate::past::Moment;
 use crate::snapshots::Frozen;
 use crate::write::statement::is_stale;
@@ -172,9 +172,10 @@ impl Transaction {
     pub fn is_read_only(&self) -> bool {
         self.state.lock().writes.is_empty()
     }
-    /// The time to show of a read outside transactions.
+    /// The time to show of a read of level snapshot outside transactions.
     pub fn read_time(&self) -> Option<document::Timestamp> {
-        let moment = self.moment.as_ref().filter(|_| self.only_reads)?;
+        let shows = self.only_reads && self.read_concern.level == ReadLevel::Snapshot;
+        let moment = self.moment.as_ref().filter(|_| shows)?;
         Some(document::Timestamp::from_u64(moment.ts()))
     }
     /// Whether it is a read at one moment outside transactions.
@@ -356,15 +357,18 @@ impl Transaction {
         Ok(branch)
     }
 
-    /// By which placement the documents of a namespace are filtered: a read of the past by that of its time, a statement by the
-    /// one in force, unless something has come here since the transaction began.
+    /// By which placement the documents of a namespace are filtered: a snapshot by that of its time, whose router asked by it; a read of
+    /// the commit point and a statement by the one in force, unless something has come here since.
     ///
     /// # Errors
-    /// StaleChunkHistory (250), MigrationConflict (272).
+    /// StaleChunkHistory (250), SnapshotUnavailable (246), MigrationConflict (272).
     fn placement_of(&self, slot: &Slot, live: &SlotState) -> Result<Option<Arc<dyn Placement>>> {
         let Some(placement) = &live.placement else { return Ok(None) };
-        if self.only_reads {
+        if self.only_reads && self.read_concern.level == ReadLevel::Snapshot {
             return Ok(placement.at(self.placed_at)?.or_else(|| live.placement.clone()));
+        }
+        if self.only_reads && placement.came_after(self.placed_at) {
+            return Err(catalog_has_changed(slot, self.placed_at.as_u64()));
         }
         if placement.came_after(self.placed_at) {
             bail!(
@@ -395,11 +399,15 @@ fn check_catalog(slot: &Slot, base: &Frozen, live: &SlotState, ts: u64) -> Resul
         }
         _ => false,
     };
-    if same {
-        return Ok(());
+    match same {
+        true => Ok(()),
+        false => Err(catalog_has_changed(slot, ts)),
     }
+}
+
+fn catalog_has_changed(slot: &Slot, ts: u64) -> Error {
     let at = document::Timestamp::from_u64(ts);
-    bail!(
+    err!(
         SNAPSHOT_UNAVAILABLE,
         "Unable to read from a snapshot due to pending collection catalog changes to collection '{}'; please retry the \
          operation. Snapshot timestamp is Timestamp({}, {}).",

@@ -1,19 +1,27 @@
 //! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
 
-use super::{State, Transaction, Transactions};
+use super::{State, Transaction, Transactions, catalog_has_changed, check_catalog};
+use crate::namespace::Placement;
 use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
+use crate::past::Moment;
 use crate::session::{Checkout, SessionSlot};
+use crate::snapshots::Frozen;
 use crate::{Node, log_failed};
-use document::{Result, bail, codes};
+use document::{Result, Timestamp, bail, codes};
 use parking_lot::Mutex;
 use protocol::session::Statement;
 use protocol::transaction::{Admission, Phase, Request};
 use runtime::Instant;
 use runtime::simulation::{self, Check};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, watch};
+
+/// How long a read of level majority or snapshot waits for what is here to be committed, before it reads the past. Longer than
+/// that takes where nothing is wrong; and what is here costs less than the past, which is rebuilt from the log.
+const COMMIT_PATIENCE: Duration = Duration::from_millis(10);
 
 /// What the node's parameters say of transactions.
 #[derive(Clone, Copy, Debug)]
@@ -213,16 +221,30 @@ impl Node {
         Ok(t)
     }
 
-    /// Makes a read of level snapshot, outside transactions, read all it touches as of one moment: the time it names, or now.
+    /// Makes a read outside transactions read all it touches as of one moment. Level snapshot: the time it names, or now, or the
+    /// commit point where that lags behind. Level majority: the commit point, where that lags behind; else it reads what is
+    /// here and waits. `ns` is what it reads, if it may read the past at level majority.
     ///
     /// # Errors
     /// Those of the read concern; InvalidOptions (72) for a time nobody can have seen; SnapshotTooOld (239).
-    pub async fn read_at_one_moment(self: &Arc<Node>, op: &Operation) -> Result<()> {
-        let concern = &op.read_concern;
-        if concern.level != ReadLevel::Snapshot || op.transaction().is_some() {
+    pub async fn read_at_one_moment(self: &Arc<Node>, op: &Operation, ns: Option<&str>) -> Result<()> {
+        if op.transaction().is_some() {
             return Ok(());
         }
-        self.await_read_concern(op).await?;
+        op.begin_reading(self.past.edition());
+        match (self.read_level(op), ns) {
+            (ReadLevel::Snapshot, _) => Box::pin(self.read_snapshot(op)).await,
+            (ReadLevel::Majority, Some(ns)) if self.replication.commit.is_shared() => {
+                Box::pin(self.read_committed(op, ns)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn read_snapshot(self: &Arc<Node>, op: &Operation) -> Result<()> {
+        let concern = &op.read_concern;
+        self.check_possible(ReadLevel::Snapshot)?;
+        self.await_named_times(op).await?;
         if concern.at_cluster_time.is_some_and(|at| at > self.cluster_time()) {
             bail!(
                 INVALID_OPTIONS,
@@ -232,15 +254,96 @@ impl Node {
         if let Some(at) = concern.at_cluster_time.filter(|_| !self.is_writable()) {
             self.wait_applied(op, at).await?;
         }
-        let placed_at = concern.at_cluster_time.unwrap_or_else(|| self.cluster_time());
-        let moment = self.moment(op, concern.at_cluster_time).await?;
+        let mut at = concern.at_cluster_time;
+        if let Some(named) = at.or(concern.after_cluster_time) {
+            self.await_commit_point(op, named).await?;
+        }
+        if at.is_none() && self.lags(op).await? {
+            at = Some(Timestamp::from_u64(self.committed().ts)).filter(|at| self.keeps(*at));
+        }
+        let placed_at = at.unwrap_or_else(|| self.cluster_time());
+        let moment = self.moment(op, at).await?;
         self.keep_read(&moment);
-        op.interruptible(self.wait_all_committed()).await??;
+        if at.is_none() {
+            op.interruptible(self.wait_all_committed()).await??;
+        }
+        self.join_reader(op, placed_at, moment, BTreeMap::new());
+        Ok(())
+    }
+
+    /// The past at the commit point, for a read of level majority. Where it cannot be shown, the read goes the other way: it shows
+    /// what is here and waits until that is committed.
+    async fn read_committed(self: &Arc<Node>, op: &Operation, ns: &str) -> Result<()> {
+        self.await_named_times(op).await?;
+        if let Some(after) = op.read_concern.after_cluster_time {
+            self.await_commit_point(op, after).await?;
+            Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+        }
+        if !self.lags(op).await? {
+            return Ok(());
+        }
+        let Some(moment) = self.committed_moment() else { return Ok(()) };
+        let rebuilt = match self.rebuild_for(&moment, ns) {
+            Err(e) if e.code == codes::SNAPSHOT_UNAVAILABLE => return Ok(()),
+            rebuilt => rebuilt?,
+        };
+        let placed_at = Timestamp::from_u64(moment.ts());
+        self.join_reader(op, placed_at, moment, rebuilt);
+        Ok(())
+    }
+
+    /// Whether what is here is not committed, and will not be in a moment.
+    async fn lags(&self, op: &Operation) -> Result<bool> {
+        if !self.replication.commit.is_shared() {
+            return Ok(false);
+        }
+        let wait = tokio::time::timeout(COMMIT_PATIENCE, self.wait_all_committed());
+        // A wait that a step-down ends has not seen it committed.
+        Ok(!op.interruptible(Box::pin(wait)).await?.is_ok_and(|committed| committed.is_ok()))
+    }
+
+    /// A namespace at the moment, with what a view reads, if they can be read there.
+    ///
+    /// # Errors
+    /// SnapshotUnavailable (246).
+    fn rebuild_for(&self, moment: &Moment, ns: &str) -> Result<BTreeMap<String, Frozen>> {
+        let mut rebuilt = BTreeMap::new();
+        let mut next = Some(ns.to_string());
+        while let Some(ns) = next.filter(|ns| !rebuilt.contains_key(ns)) {
+            let slot = self.namespaces.slot(&ns);
+            let frozen = moment.rebuilt(self, &slot)?;
+            let live = slot.read_unchecked();
+            check_catalog(&slot, &frozen, &live, moment.ts())?;
+            let came = |p: &Arc<dyn Placement>| p.came_after(Timestamp::from_u64(moment.ts()));
+            let same_view = match (&frozen.view, &live.view) {
+                (None, None) => true,
+                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
+                _ => false,
+            };
+            if !same_view || live.placement.as_ref().is_some_and(came) {
+                return Err(catalog_has_changed(&slot, moment.ts()));
+            }
+            drop(live);
+            let db = storage::split_namespace(&ns).0;
+            next = frozen.view.as_ref().map(|view| format!("{db}.{}", view.on));
+            rebuilt.insert(ns, frozen);
+        }
+        Ok(rebuilt)
+    }
+
+    /// Makes the operation read as of a moment.
+    fn join_reader(
+        self: &Arc<Node>,
+        op: &Operation,
+        placed_at: Timestamp,
+        moment: Moment,
+        rebuilt: BTreeMap<String, Frozen>,
+    ) {
         op.join(Arc::new(Transaction {
             serial: 0,
             session: SessionId::of_client([0; 16], crate::operation::NO_USER),
             number: -1,
-            read_concern: concern.clone(),
+            read_concern: op.read_concern.clone(),
             started: Instant::now(),
             started_ms: self.now_ms(),
             expires_ms: i64::MAX,
@@ -254,9 +357,8 @@ impl Node {
             failed: AtomicBool::new(false),
             running: Mutex::new(Weak::new()),
             seen: super::report::Seen::default(),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State { rebuilt, ..State::default() }),
         }));
-        Ok(())
     }
 
     /// Ends a transaction that is not prepared, without a trace. The caller holds the session.

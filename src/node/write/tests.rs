@@ -260,6 +260,52 @@ async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
 }
 
 #[tokio::test]
+async fn the_time_of_a_write_is_its_own_and_that_of_a_read_is_of_what_it_can_have_read() {
+    let slow = |o: &mut storage::log::LogOptions| {
+        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
+    };
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    let (first, second) = (Operation::internal(), Operation::internal());
+    run(&node, &first, documents(1)).await.unwrap();
+    let written = node.log.last_optime();
+    node.log.wait_durable(node.log.appended()).await.unwrap();
+    let command = doc! { "insert": "c", "documents": [{ "_id": "later" }] };
+    run(&node, &second, command).await.unwrap();
+    let last = node.log.last_optime();
+    assert!(last.ts > written.ts);
+    assert_eq!(node.operation_time(&first).as_u64(), written.ts);
+    assert_eq!(node.operation_time(&second).as_u64(), last.ts);
+    let mut op = Operation::internal();
+    assert_eq!(node.operation_time(&op).as_u64(), last.ts);
+    op.read_concern =
+        ReadConcern { given: true, level_given: true, level: ReadLevel::Majority, ..op.read_concern };
+    assert_eq!(node.operation_time(&op).as_u64(), written.ts);
+}
+
+#[tokio::test]
+async fn a_majority_read_that_a_rollback_overtook_is_not_answered() {
+    let node = testing::node(Some("rs"));
+    node.initiate(testing::config()).await.unwrap();
+    let reading = |level: ReadLevel| {
+        let mut op = Operation::internal();
+        op.read_concern = ReadConcern { given: true, level, ..op.read_concern };
+        op
+    };
+    for level in [ReadLevel::Majority, ReadLevel::Snapshot, ReadLevel::Local] {
+        let op = reading(level);
+        node.read_at_one_moment(&op, Some(NS)).await.unwrap();
+        node.await_read_committed(&op).await.unwrap();
+        node.past.replace();
+        let answered = node.await_read_committed(&op).await.map_err(|e| e.code);
+        let expected = match level {
+            ReadLevel::Local => Ok(()),
+            _ => Err(codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE),
+        };
+        assert_eq!(answered, expected, "{level:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_read_that_names_no_level_has_that_of_the_default() {
     let slow = |o: &mut storage::log::LogOptions| {
         o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };

@@ -8,7 +8,7 @@ use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Document, Result, Value, ValueRef, doc};
+use document::{Doc, Document, Element, Result, Value, doc};
 use node::auth::Owners;
 use node::operation::ClientInfo;
 use node::read;
@@ -73,7 +73,9 @@ pub const ROWS: &[Command] = &[
 
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation).await?;
+    let tails = request.body.get("tailable").is_some_and(|v| v.truthy());
+    let ns = target(request).filter(|_| !tails);
+    node.read_at_one_moment(&context.operation, ns.as_deref()).await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -93,13 +95,14 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    node.read_at_one_moment(&context.operation, target(request).as_deref()).await?;
     reply.fields(&read::count::count(node, &context.operation, request.node).await?);
     node.await_read_committed(&context.operation).await
 }
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation).await?;
+    node.read_at_one_moment(&context.operation, target(request).as_deref()).await?;
     read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -109,7 +112,8 @@ async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) 
     if writes(request) && node.is_replica_set() && !node.is_writable() {
         return write_on_primary(context, request, reply).await;
     }
-    node.read_at_one_moment(&context.operation).await?;
+    let ns = target(request).filter(|_| !writes(request) && !watches(request));
+    node.read_at_one_moment(&context.operation, ns.as_deref()).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
@@ -141,7 +145,7 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
 
 async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation).await?;
+    node.read_at_one_moment(&context.operation, None).await?;
     read::map_reduce::map_reduce(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     acknowledge(context, reply).await
@@ -149,17 +153,35 @@ async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply)
 
 async fn file_md5(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation).await?;
+    node.read_at_one_moment(&context.operation, None).await?;
     read::file_md5::file_md5(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
 
+/// The collection of clients that a read is of: what it may read as of the commit point. The node's own are read as they are.
+fn target(request: &Request<'_>) -> Option<String> {
+    let name = request.body.iter().next()?.value().as_str().filter(|name| !name.contains('$'))?;
+    (!document::is_internal_database(request.db)).then(|| format!("{}.{name}", request.db))
+}
+
 /// Whether the pipeline ends in a stage that writes.
 fn writes(request: &Request<'_>) -> bool {
-    let Some(ValueRef::Array(stages)) = request.body.get("pipeline") else { return false };
-    let last = stages.iter().last().and_then(|e| e.value().as_document());
-    let name = last.and_then(|d| d.iter().next()).map(|e| e.name());
-    matches!(name, Some("$out" | "$merge"))
+    let last = stages(request).and_then(|stages| stages.iter().last());
+    matches!(last.and_then(stage_name), Some("$out" | "$merge"))
+}
+
+/// Whether it is a change stream, which reads the log.
+fn watches(request: &Request<'_>) -> bool {
+    let first = stages(request).and_then(|stages| stages.iter().next());
+    first.and_then(stage_name) == Some("$changeStream")
+}
+
+fn stages<'a>(request: &Request<'a>) -> Option<Doc<'a>> {
+    request.body.get("pipeline").and_then(|v| v.as_array())
+}
+
+fn stage_name<'a>(stage: Element<'a>) -> Option<&'a str> {
+    stage.value().as_document()?.iter().next().map(|e| e.name())
 }
 
 async fn explain(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

@@ -28,6 +28,7 @@ pub mod op_compressed;
 pub mod op_msg;
 pub mod op_query;
 pub mod op_reply;
+pub mod proxy_header;
 pub mod reader;
 pub mod scram;
 #[cfg(test)]

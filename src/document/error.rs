@@ -233,6 +233,7 @@ codes! {
     CURRENT_CONFIG_NOT_COMMITTED_YET 308 "CurrentConfigNotCommittedYet" 0;
     DURATION_OVERFLOW 159 "DurationOverflow" 0;
     UNSUPPORTED_OP_QUERY_COMMAND 352 "UnsupportedOpQueryCommand" 0;
+    LOAD_BALANCER_SUPPORT_MISMATCH 354 "LoadBalancerSupportMismatch" 0;
     VIEW_DEPTH_LIMIT_EXCEEDED 165 "ViewDepthLimitExceeded" 0;
     COMMAND_NOT_SUPPORTED_ON_VIEW 166 "CommandNotSupportedOnView" 0;
     OPTION_NOT_SUPPORTED_ON_VIEW 167 "OptionNotSupportedOnView" 0;

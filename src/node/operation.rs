@@ -392,6 +392,8 @@ fn time_of(optime: Doc<'_>) -> Result<Timestamp> {
 pub struct ClientInfo {
     pub connection_id: i64,
     pub remote: String,
+    /// It came in through a load balancer: what it began here ends with its connection.
+    pub balanced: bool,
     pub app_name: Mutex<Option<String>>,
     pub metadata: Mutex<Option<Document>>,
     /// Another node of the cluster: it said so in its handshake and, where there is a key, proved it.

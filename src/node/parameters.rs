@@ -30,6 +30,8 @@ pub struct Parameter {
     pub at_runtime: bool,
     /// Smallest value of a number; a smaller one is refused with BadValue.
     pub min: f64,
+    /// Largest value of a number.
+    pub max: f64,
     /// Something reads it. Others are accepted and answered, and do nothing.
     pub effective: bool,
     /// The texts it may be; any where there are none.
@@ -47,6 +49,7 @@ const fn row(name: &'static str, default: Initial) -> Parameter {
         at_startup: true,
         at_runtime: true,
         min: f64::NEG_INFINITY,
+        max: f64::INFINITY,
         effective: true,
         one_of: &[],
         bytes_max: usize::MAX,
@@ -60,6 +63,10 @@ const fn inert(name: &'static str, default: Initial) -> Parameter {
 impl Parameter {
     const fn min(mut self, min: f64) -> Parameter {
         self.min = min;
+        self
+    }
+    const fn max(mut self, max: f64) -> Parameter {
+        self.max = max;
         self
     }
     const fn one_of(mut self, texts: &'static [&'static str]) -> Parameter {
@@ -194,6 +201,7 @@ pub const TABLE: &[Parameter] = &[
     row("internalQueryMaxJsEmitBytes", Int(104_857_600)).min(1.0),
     row("jsHeapLimitMB", Int(1100)).min(0.0),
     row("KeysRotationIntervalSec", Int(7_776_000)).min(1.0).startup_only(),
+    row("loadBalancerPort", Int(0)).min(0.0).max(65535.0).startup_only(),
     inert("loadRoutingTableOnStartup", Bool(true)),
     row("localLogicalSessionTimeoutMinutes", Int(30)).startup_only(),
     inert("logComponentVerbosity", Initial::Document),
@@ -233,6 +241,7 @@ pub const TABLE: &[Parameter] = &[
     row("processMemoryLimitMB", Int(0)).min(0.0),
     row("processUmask", Text("")).startup_only(),
     inert("profileOperationResourceConsumptionMetrics", Bool(false)).startup_only(),
+    row("proxyProtocolTimeoutSecs", Int(120)).min(1.0),
     row("queryAnalysisSampleExpirationSecs", Int(604_800)).min(1.0),
     row("queryAnalysisSamplerBurstMultiplier", Double(2.0)).min(1.0),
     row("queryAnalysisSamplerConfigurationRefreshSecs", Int(10)).min(1.0).startup_only(),
@@ -487,6 +496,10 @@ fn check(parameter: &Parameter, value: &Value) -> Result<()> {
             BAD_VALUE,
             "Invalid value for parameter {name}: {number} is not greater than or equal to {min}"
         );
+    }
+    if let Some(number) = value.as_f64().filter(|number| *number > parameter.max) {
+        let max = parameter.max;
+        bail!(BAD_VALUE, "Invalid value for parameter {name}: {number} is not less than or equal to {max}");
     }
     let Some(text) = value.as_str() else { return Ok(()) };
     if !parameter.one_of.is_empty() && !parameter.one_of.contains(&text) {

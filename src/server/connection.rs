@@ -36,6 +36,15 @@ use wire::{Compressor, CompressorSet, FrameError, FrameReader, Limits, Message, 
 /// A reply buffer that grew beyond this is not kept for the next reply.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
+/// Where a connection came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    Tcp,
+    UnixSocket,
+    /// The port of `loadBalancerPort`. The client's address is what the load balancer says it is.
+    LoadBalancer,
+}
+
 /// What a connection is and has said of itself.
 pub struct Connection {
     pub id: i64,
@@ -44,7 +53,9 @@ pub struct Connection {
     pub slot: Slot,
     /// What hello negotiated; requests may use it from the next message on.
     pub compressors: Mutex<CompressorSet>,
-    pub over_unix_socket: bool,
+    pub entrance: Entrance,
+    /// Its first hello through a load balancer has said that the client knows of it.
+    pub knows_balancer: AtomicBool,
     /// Serves many requests at a time from the next message on.
     pub multiplexed: AtomicBool,
     /// The address it came in at; over a unix socket there is none.
@@ -67,14 +78,16 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(id: i64, remote: String, over_unix_socket: bool) -> Connection {
-        let client = ClientInfo { connection_id: id, remote, ..ClientInfo::default() };
+    pub fn new(id: i64, remote: String, entrance: Entrance) -> Connection {
+        let balanced = entrance == Entrance::LoadBalancer;
+        let client = ClientInfo { connection_id: id, remote, balanced, ..ClientInfo::default() };
         Connection {
             id,
             client: Arc::new(client),
             slot: Slot::default(),
             compressors: Mutex::default(),
-            over_unix_socket,
+            entrance,
+            knows_balancer: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             local: std::sync::OnceLock::new(),
             subject: std::sync::OnceLock::new(),

@@ -1,9 +1,12 @@
 //! Listening: TCP on every address, and the unix socket that local clients try first.
+//!
+//! A router may have one more port, for load balancers (`loadBalancerPort`): a connection there starts with a header of the PROXY
+//! protocol, which says whose it is. The header has its place among the connections and a time limit.
 
-use crate::connection::{self};
+use crate::connection::{self, Entrance};
 use crate::establishment;
 use crate::options::{Options, Program};
-use crate::service::{OpenConnection, Service, StartError};
+use crate::service::{OpenConnection, Place, Service, StartError};
 use crate::tls::{self, Incoming};
 use document::{Document, doc, err};
 use runtime::simulation::{self, network};
@@ -13,13 +16,17 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::task::JoinHandle;
+use wire::proxy_header;
 
 /// Bound and not yet serving.
 pub struct Bound {
     pub port: u16,
     tcp: Vec<(SocketAddr, TcpListener)>,
+    /// For load balancers.
+    balanced: Vec<(SocketAddr, TcpListener)>,
     unix: Option<(PathBuf, UnixListener)>,
     simulated: Option<network::Listener>,
 }
@@ -36,9 +43,23 @@ pub async fn bind(options: &Options) -> Result<Bound, StartError> {
         let listener = network::Listener::bind(options.port);
         let listener = listener.map_err(|e| refuse(options, "Failed to listen", &e))?;
         let (port, simulated) = (listener.local_addr().port(), Some(listener));
-        return Ok(Bound { port, tcp: Vec::new(), unix: None, simulated });
+        return Ok(Bound { port, tcp: Vec::new(), balanced: Vec::new(), unix: None, simulated });
     }
-    let mut port = options.port;
+    let (port, tcp) = bind_tcp(options, options.port).await?;
+    let unix = match options.unix_socket {
+        true => Some(
+            bind_unix(options, port).map_err(|e| refuse(options, "Failed to bind the unix socket", &e))?,
+        ),
+        false => None,
+    };
+    Ok(Bound { port, tcp, balanced: Vec::new(), unix, simulated: None })
+}
+
+/// Binds a port at all addresses of the options; returns which, where it is 0.
+async fn bind_tcp(
+    options: &Options,
+    mut port: u16,
+) -> Result<(u16, Vec<(SocketAddr, TcpListener)>), StartError> {
     let mut tcp = Vec::new();
     for ip in addresses(options).await.map_err(|e| refuse(options, "Cannot resolve bind address", &e))? {
         let address = SocketAddr::new(ip, port);
@@ -47,13 +68,7 @@ pub async fn bind(options: &Options) -> Result<Bound, StartError> {
         port = listener.local_addr().map_or(port, |a| a.port());
         tcp.push((SocketAddr::new(ip, port), listener));
     }
-    let unix = match options.unix_socket {
-        true => Some(
-            bind_unix(options, port).map_err(|e| refuse(options, "Failed to bind the unix socket", &e))?,
-        ),
-        false => None,
-    };
-    Ok(Bound { port, tcp, unix, simulated: None })
+    Ok((port, tcp))
 }
 
 fn refuse(options: &Options, what: &str, error: &io::Error) -> StartError {
@@ -116,6 +131,24 @@ fn bind_unix(options: &Options, port: u16) -> io::Result<(PathBuf, UnixListener)
 }
 
 impl Bound {
+    /// Binds the port for load balancers, too, where a router has one.
+    ///
+    /// # Errors
+    /// It is the ordinary port (exit code 2), or cannot be listened on (48).
+    pub async fn with_load_balancer(mut self, service: &Service) -> Result<Bound, StartError> {
+        let port = u16::try_from(service.parameters.int("loadBalancerPort")).unwrap_or_default();
+        if port == 0 || !service.is_router() || simulation::is_running() {
+            return Ok(self);
+        }
+        if port == self.port {
+            let message = "Load balancer port must be different from the normal ingress port.";
+            let error = err!(BAD_VALUE, "loadBalancerPort is {port}, as is the port");
+            return Err(StartError { id: 6_067_901, message, error, exit_code: 2 });
+        }
+        (_, self.balanced) = bind_tcp(&service.options, port).await?;
+        Ok(self)
+    }
+
     /// Starts accepting, and says so in the log: launchers wait for the last line.
     pub fn serve(self, service: &Arc<Service>) -> Listeners {
         let mut tasks = Vec::new();
@@ -129,7 +162,11 @@ impl Bound {
         }
         for (address, listener) in self.tcp {
             log(format!("{}:{}", address.ip(), address.port()));
-            tasks.push(runtime::spawn(accept_tcp(service.clone(), listener)));
+            tasks.push(runtime::spawn(accept_tcp(service.clone(), listener, take_in_tcp)));
+        }
+        for (address, listener) in self.balanced {
+            log(format!("{}:{}", address.ip(), address.port()));
+            tasks.push(runtime::spawn(accept_tcp(service.clone(), listener, take_in_balanced)));
         }
         if let Some(listener) = self.simulated {
             tasks.push(runtime::spawn(accept_simulated(service.clone(), listener)));
@@ -173,23 +210,68 @@ impl Listeners {
     }
 }
 
-async fn accept_tcp(service: Arc<Service>, listener: TcpListener) {
+async fn accept_tcp(
+    service: Arc<Service>,
+    listener: TcpListener,
+    take_in: fn(&Arc<Service>, TcpStream, SocketAddr),
+) {
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => {
                 // Replies are whole messages in one write; waiting for more to send only adds latency.
                 let _ = stream.set_nodelay(true);
-                let remote = remote.to_string();
-                let from = remote.clone();
-                establishment::admit(&service, &remote, |service| take_in_tcp(service, stream, from));
+                let admitted = move |service: &Arc<Service>| take_in(service, stream, remote);
+                establishment::admit(&service, &remote.to_string(), admitted);
             }
             Err(error) => accept_failed(&service, &error).await,
         }
     }
 }
 
-fn take_in_tcp(service: &Arc<Service>, stream: TcpStream, remote: String) {
-    let Some(open) = OpenConnection::open(service, remote, false) else { return };
+fn take_in_tcp(service: &Arc<Service>, stream: TcpStream, remote: SocketAddr) {
+    if let Some(place) = Place::take(service, &remote.to_string()) {
+        serve_tcp(service, place.open(remote.to_string(), Entrance::Tcp), stream);
+    }
+}
+
+/// Reads the header first, in a task of its own.
+fn take_in_balanced(service: &Arc<Service>, mut stream: TcpStream, remote: SocketAddr) {
+    let Some(place) = Place::take(service, &remote.to_string()) else { return };
+    let longest = Duration::from_secs(service.parameters.int("proxyProtocolTimeoutSecs").max(1) as u64);
+    let own = service.clone();
+    service.spawn(async move {
+        let read = tokio::time::timeout(longest, read_proxy_header(&mut stream)).await;
+        let why = match read {
+            Ok(Ok(client)) => {
+                let client = client.unwrap_or(remote).to_string();
+                return serve_tcp(&own, place.open(client, Entrance::LoadBalancer), stream);
+            }
+            // A balancer that only looks whether somebody listens.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("there was no whole header within {} seconds", longest.as_secs()),
+        };
+        let attr = doc! { "error": why, "remote": remote.to_string() };
+        own.log.info("NETWORK", 6_067_900, "listener", "Error while parsing proxy protocol header", attr);
+    });
+}
+
+/// The client that a load balancer's header names; what follows the header stays unread.
+async fn read_proxy_header(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
+    let mut header = Vec::new();
+    loop {
+        match proxy_header::parse(&header).map_err(io::Error::other)? {
+            proxy_header::Step::Done(client) => return Ok(client),
+            proxy_header::Step::Needs(length) => {
+                let have = header.len();
+                header.resize(length, 0);
+                stream.read_exact(&mut header[have..]).await?;
+            }
+        }
+    }
+}
+
+fn serve_tcp(service: &Arc<Service>, open: OpenConnection, stream: TcpStream) {
     if let Ok(local) = stream.local_addr() {
         let _ = open.connection.local.set(local.ip());
     }
@@ -207,7 +289,8 @@ async fn accept_simulated(service: Arc<Service>, mut listener: network::Listener
         let remote = remote.to_string();
         let from = remote.clone();
         establishment::admit(&service, &remote, |service| {
-            let Some(open) = OpenConnection::open(service, from, false) else { return };
+            let Some(place) = Place::take(service, &from) else { return };
+            let open = place.open(from, Entrance::Tcp);
             let (reader, writer) = tokio::io::split(stream);
             spawn(service.clone(), open, reader, writer);
         });
@@ -221,7 +304,8 @@ async fn accept_unix(service: Arc<Service>, listener: UnixListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => establishment::admit(&service, UNIX_CLIENT, |service| {
-                if let Some(open) = OpenConnection::open(service, UNIX_CLIENT.to_string(), true) {
+                if let Some(place) = Place::take(service, UNIX_CLIENT) {
+                    let open = place.open(UNIX_CLIENT.to_string(), Entrance::UnixSocket);
                     let (reader, writer) = stream.into_split();
                     spawn(service.clone(), open, reader, writer);
                 }

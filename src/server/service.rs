@@ -7,7 +7,7 @@
 //! `mongod` and `mongos` start one; `tessera up` starts several in one process.
 
 use crate::auth::{Auth, ClusterAuthMode, ClusterKey};
-use crate::connection::Connection;
+use crate::connection::{Connection, Entrance};
 use crate::counters::{Counter, Counters};
 use crate::dispatch::{Command, Context, Lookup, Roles};
 use crate::establishment::Establishment;
@@ -108,6 +108,8 @@ pub struct Service {
     pub flow_control: crate::flow_control::FlowControl,
     /// What messages that are read or run may hold.
     pub input: Arc<wire::InputBudget>,
+    /// Names this router to clients behind a load balancer.
+    pub service_id: ObjectId,
     /// `gethostname`:port, as the node names itself.
     pub host: String,
     pub port: u16,
@@ -127,6 +129,8 @@ pub struct Service {
 pub struct ConnectionCounts {
     pub current: Counter,
     pub total: Counter,
+    /// Those of clients behind a load balancer, which have said that they know of it.
+    pub balanced: Counter,
     pub rejected: Counter,
     pub exhaust_hellos: Counter,
     pub awaiting: Counter,
@@ -203,6 +207,7 @@ impl Service {
             })?;
         }
         maintain(&service);
+        let bound = bound.with_load_balancer(&service).await?;
         let listeners = bound.serve(&service);
         Ok(Running { service, listeners, directory, ephemeral })
     }
@@ -240,6 +245,7 @@ impl Service {
             establishment: Establishment::default(),
             flow_control: Default::default(),
             input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max())),
+            service_id: random_object_id(),
             host: format!("{}:{port}", hostname()),
             port,
             started: Instant::now(),
@@ -474,6 +480,10 @@ impl Service {
             let text = "There is a configuration in local.system.replset, but --replSet was not given: \
                         what is written now, this member's set does not hear of, and nothing expires. Restart with --replSet after maintenance";
             self.log.startup_warning("CONTROL", 20547, text, doc! {});
+        }
+        if !self.is_router() && self.parameters.int("loadBalancerPort") != 0 {
+            let text = "Only a mongos listens for load balancers; loadBalancerPort has no effect here";
+            self.log.startup_warning("CONTROL", 9_000_012, text, doc! {});
         }
         if self.parameters.test_commands() {
             let text = "While invalid X509 certificates may be used to connect to this server, they will not be considered permissible for authentication";
@@ -768,15 +778,14 @@ fn random_object_id() -> ObjectId {
     ObjectId(bytes)
 }
 
-/// The counters and registry entry of one open connection; dropped when it ends.
-pub struct OpenConnection {
+/// A place among the connections that the node may have; given back when it is dropped.
+pub struct Place {
     service: Arc<Service>,
-    pub connection: Arc<Connection>,
 }
 
-impl OpenConnection {
+impl Place {
     /// `None` when the node has as many connections as it may.
-    pub fn open(service: &Arc<Service>, remote: String, over_unix_socket: bool) -> Option<OpenConnection> {
+    pub fn take(service: &Arc<Service>, remote: &str) -> Option<Place> {
         let counts = &service.connections;
         if counts.current.get() >= service.options.max_connections as i64 {
             counts.rejected.increment();
@@ -791,31 +800,61 @@ impl OpenConnection {
             return None;
         }
         counts.current.increment();
+        Some(Place { service: service.clone() })
+    }
+
+    /// A connection in this place.
+    pub fn open(self, remote: String, entrance: Entrance) -> OpenConnection {
+        let service = self.service.clone();
+        let counts = &service.connections;
         counts.total.increment();
-        let connection = Arc::new(Connection::new(counts.next_id(), remote, over_unix_socket));
+        let connection = Arc::new(Connection::new(counts.next_id(), remote, entrance));
         service.operations.add_connection(&connection);
+        let open = OpenConnection { connection, place: self };
+        open.log(22943, "listener", "Connection accepted", counts.current.get());
+        open
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.service.connections.current.add(-1);
+    }
+}
+
+/// A connection from its acceptance to its end.
+pub struct OpenConnection {
+    pub connection: Arc<Connection>,
+    place: Place,
+}
+
+impl OpenConnection {
+    fn log(&self, id: i32, by: &str, text: &str, count: i64) {
+        let (service, connection) = (&self.place.service, &self.connection);
         if !service.log.is_quiet() {
             let attr = doc! {
-                "remote": connection.client.remote.as_str(), "connectionId": connection.id,
-                "connectionCount": counts.current.get(),
+                "remote": connection.client.remote.as_str(), "isLoadBalanced": connection.client.balanced,
+                "connectionId": connection.id, "connectionCount": count,
             };
-            service.log.info("NETWORK", 22943, "listener", "Connection accepted", attr);
+            service.log.info("NETWORK", id, by, text, attr);
         }
-        Some(OpenConnection { service: service.clone(), connection })
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        let counts = &self.service.connections;
-        counts.current.add(-1);
-        self.service.operations.remove_connection(self.connection.id);
-        if !self.service.log.is_quiet() && !self.service.is_ending() {
-            let attr = doc! {
-                "remote": self.connection.client.remote.as_str(), "connectionId": self.connection.id,
-                "connectionCount": counts.current.get(),
-            };
-            self.service.log.info("NETWORK", 22944, &self.connection.name(), "Connection ended", attr);
+        let (service, connection) = (&self.place.service, &self.connection);
+        service.operations.remove_connection(connection.id);
+        if connection.knows_balancer.load(Ordering::Relaxed) {
+            service.connections.balanced.add(-1);
         }
+        if service.is_ending() {
+            return;
+        }
+        if let Some(router) = service.members.router().ok().filter(|_| connection.client.balanced) {
+            router.connection_ended(connection.id);
+        }
+        // Its own place is given back after this.
+        self.log(22944, &connection.name(), "Connection ended", service.connections.current.get() - 1);
     }
 }

@@ -153,10 +153,22 @@ impl Up {
         if let Some(bad) = self.set_parameter.iter().find(|p| !p.contains('=')) {
             return Some(format!("error: --set-parameter expects name=value, found '{bad}'"));
         }
-        let given = self.set_parameter.iter().filter_map(|p| p.split_once('='));
-        options::check_parameters(given).map(|text| format!("error: {text}"))
+        options::check_parameters(self.parameters()).map(|text| format!("error: {text}"))
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.set_parameter.iter().filter_map(|p| p.split_once('='))
+    }
+
+    /// The port at which the first router listens for load balancers, if it does. Those of the other routers follow it.
+    fn load_balancer_port(&self) -> Option<u32> {
+        let given = self.parameters().find(|(name, _)| *name == LOAD_BALANCER_PORT);
+        given.and_then(|(_, text)| text.parse().ok()).filter(|port| *port != 0)
     }
 }
+
+/// A parameter that each router is given with a port of its own, and the other nodes not at all.
+const LOAD_BALANCER_PORT: &str = "loadBalancerPort";
 
 /// Runs `tessera` on the arguments of this process and returns the exit code.
 pub fn cli() -> i32 {
@@ -203,8 +215,7 @@ pub fn main(up: Up) -> i32 {
         return 2;
     }
     process::disable_huge_pages();
-    let parameters = up.set_parameter.iter().filter_map(|p| p.split_once('='));
-    if let Err(error) = process::restrict_files(parameters) {
+    if let Err(error) = process::restrict_files(up.parameters()) {
         eprintln!("error: {}", error.message);
         return 2;
     }
@@ -672,7 +683,10 @@ impl Plan {
         let config = cluster.config.as_ref().map(Set::hosts).unwrap_or_default();
         for i in 0..self.up.routers {
             let name = format!("router{i}");
-            let options = vec![("sharding.configDB", format!("config/{config}"))];
+            let mut options = vec![("sharding.configDB", format!("config/{config}"))];
+            if let Some(first) = self.up.load_balancer_port() {
+                options.push(("setParameter.loadBalancerPort", (first + u32::from(i)).to_string()));
+            }
             cluster
                 .routers
                 .push(self.member(&name, "router", Program::Mongos, self.port(i)?, options).await?);
@@ -734,7 +748,7 @@ impl Plan {
         for (path, text) in texts {
             options::put(&mut parsed, path, text.into());
         }
-        for (name, value) in self.up.set_parameter.iter().filter_map(|p| p.split_once('=')) {
+        for (name, value) in self.up.parameters().filter(|(name, _)| *name != LOAD_BALANCER_PORT) {
             options::put(&mut parsed, &format!("setParameter.{name}"), value.into());
         }
         let options = Options::from_parsed(program, vec![program.name().to_string()], parsed);

@@ -4,6 +4,7 @@ mod budget;
 mod client;
 mod compression;
 mod malformed;
+mod proxy_header;
 mod round_trip;
 
 use crate::op_compressed::Codecs;

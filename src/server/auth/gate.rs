@@ -1,6 +1,7 @@
 //! What every request passes: has somebody logged in, and may that user do this.
 
 use super::{Asker, users};
+use crate::connection::Entrance;
 use crate::dispatch::{Command, Context, Needs, Request};
 use document::{DocBuf, DocWriter, Result, ValueRef, bail, doc, err};
 use node::auth::action::Action::*;
@@ -94,9 +95,13 @@ pub fn ends(context: &Context) -> Ends {
     Ends { client, server: connection.local.get().copied() }
 }
 
-/// Whether the peer is on this machine.
+/// Whether the peer is on this machine. Of a client behind a load balancer nobody knows: its address is the balancer's word.
 pub fn is_local(context: &Context) -> bool {
-    context.connection.over_unix_socket || ends(context).client.is_some_and(|ip| ip.is_loopback())
+    match context.connection.entrance {
+        Entrance::UnixSocket => true,
+        Entrance::LoadBalancer => false,
+        Entrance::Tcp => ends(context).client.is_some_and(|ip| ip.is_loopback()),
+    }
 }
 
 async fn exception_is_open(context: &Context) -> bool {

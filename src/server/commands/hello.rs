@@ -3,10 +3,11 @@
 //! With `topologyVersion` and `maxAwaitTimeMS` the node answers when its version differs from the one given, or when
 //! the time is up. If the client set exhaustAllowed, the connection then goes on answering by itself.
 
+use crate::connection::Entrance;
 use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
 use crate::options::MAX_WIRE_VERSION;
 use crate::topology::{Membership, State, TopologyVersion};
-use document::{Doc, Document, Result, ValueRef, bail, doc};
+use document::{Doc, Document, ObjectId, Result, ValueRef, bail, doc};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wire::limits::{MAX_MESSAGE, MAX_USER_DOCUMENT};
@@ -34,6 +35,7 @@ pub const MAX_WRITE_BATCH: i32 = 100_000;
 async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy: bool) -> Result<()> {
     let wait = Wait::parse(request)?;
     read_handshake(context, request)?;
+    let service_id = meet_balancer(context, request, reply)?;
     context.service.failpoints().pause_operation(&context.operation, "waitInHello", "").await?;
     let mut state = context.service.topology.state();
     if let Some(wait) = &wait {
@@ -44,6 +46,9 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy
     }
     let fields = describe(context, request, &state, legacy);
     reply.fields(&fields);
+    if let Some(id) = service_id {
+        reply.writer().object_id("serviceId", id);
+    }
     if fields_of_login(request) {
         // Boxed: only the first hello of a connection carries them.
         reply.fields(&Box::pin(super::sasl::in_hello(context, request)).await?);
@@ -148,6 +153,29 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
         *context.connection.compressors.lock() = common(context, theirs).into_iter().collect();
     }
     Ok(())
+}
+
+/// The first hello of a client behind a load balancer says that it knows of it, and is told which router it has reached. `None`
+/// for any other hello.
+///
+/// # Errors
+/// LoadBalancerSupportMismatch (354), with which the connection ends.
+fn meet_balancer(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<Option<ObjectId>> {
+    let (connection, service) = (&context.connection, &context.service);
+    let knows = request.get("loadBalanced").and_then(|v| v.as_bool()).unwrap_or(false);
+    if connection.entrance != Entrance::LoadBalancer || connection.knows_balancer.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    if !knows {
+        reply.after = After::Close;
+        bail!(
+            LOAD_BALANCER_SUPPORT_MISMATCH,
+            "The server is being accessed through a load balancer, but this driver does not have load balancing enabled"
+        );
+    }
+    connection.knows_balancer.store(true, Ordering::Relaxed);
+    service.connections.balanced.increment();
+    Ok(Some(service.service_id))
 }
 
 fn fields_of_login(request: &Request<'_>) -> bool {

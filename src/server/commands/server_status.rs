@@ -195,6 +195,7 @@ fn connections(context: &Context) -> Value {
         "exhaustIsMaster": 0i64,
         "exhaustHello": c.exhaust_hellos.get(),
         "awaitingTopologyChanges": c.awaiting.get(),
+        "loadBalanced": c.balanced.get(),
         "establishmentRateLimit": { "rejected": service.establishment.rejected.get() },
     }
     .into()

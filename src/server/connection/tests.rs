@@ -20,7 +20,7 @@ struct Raw {
 fn connect() -> Raw {
     let service = Service::new(Options::defaults(Program::Mongos), Arc::new(Logger::silent()), 27017, None);
     let service = Arc::new(service);
-    let connection = Arc::new(Connection::new(1, "test".to_string(), false));
+    let connection = Arc::new(Connection::new(1, "test".to_string(), Entrance::Tcp));
     service.operations.add_connection(&connection);
     let (stream, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(theirs);
@@ -302,7 +302,7 @@ async fn a_closed_connection_interrupts_what_it_waited_for_after_what_it_had_sen
 #[tokio::test]
 async fn the_futures_of_frequent_commands_hold_no_timers_and_that_of_a_find_is_small() {
     let c = connect();
-    let connection = Arc::new(Connection::new(2, "test".to_string(), false));
+    let connection = Arc::new(Connection::new(2, "test".to_string(), Entrance::Tcp));
     let Ok(Message::Msg(find)) =
         wire::decode_uncompressed(msg(0, doc! {"find": "c"}).into(), &Limits::STANDARD)
     else {

@@ -5,7 +5,7 @@ use super::admin::ping_document;
 use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
 use super::task::now_ms;
-use document::{Result, Timestamp, doc};
+use document::{Result, Timestamp, codes, doc};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,6 +13,9 @@ use std::time::Duration;
 const PING_EVERY: Duration = Duration::from_secs(10);
 /// Until a ping that failed is repeated: a router and its config server often start together.
 const PING_AGAIN: Duration = Duration::from_millis(500);
+
+/// A driver whose connection breaks under a commit sends it once more, at once, and may be led to the same router.
+const COMMIT_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 impl Router {
     /// The background work, which never ends by itself.
@@ -80,6 +83,21 @@ impl Router {
         let cursors = self.cursors.remove_where(|_| true);
         let ended = futures::future::join_all(cursors.into_iter().map(|c| c.close_now(&self.cluster)));
         drop(tokio::time::timeout(std::time::Duration::from_millis(300), ended).await);
+    }
+    /// Ends what a load balancer's client began on this connection: its next connection may lead to another router.
+    pub fn connection_ended(self: &Arc<Router>, connection: i64) {
+        for cursor in self.cursors.remove_of_connection(connection) {
+            cursor.close(&self.cluster);
+        }
+        if self.transactions.used_by(connection).is_empty() {
+            return;
+        }
+        let router = self.clone();
+        runtime::spawn(async move {
+            tokio::time::sleep(COMMIT_AGAIN_MAX).await;
+            let left = router.transactions.used_by(connection);
+            router.abort_transactions(left, codes::CLIENT_DISCONNECT).await;
+        });
     }
     /// Closes the cursors of sessions that ended.
     pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) {

@@ -45,6 +45,8 @@ pub struct Cursor {
     /// The name by which shards know it.
     pub ns: String,
     pub session: Option<SessionId>,
+    /// The connection that opened it, if it ends with that.
+    connection: Option<i64>,
     pub kind: Kind,
     pub no_timeout: bool,
     /// The time at which it reads on all shards.
@@ -59,6 +61,7 @@ struct Entry {
     /// The name by which clients know it: a view's, where the cursor is of what is below.
     ns: String,
     session: Option<SessionId>,
+    connection: Option<i64>,
     used: Instant,
     no_timeout: bool,
     /// A getMore has asked for it.
@@ -80,9 +83,15 @@ impl CursorTable {
         loop {
             let id = runtime::random::<i64>() & i64::MAX;
             if id != 0 && !entries.contains_key(&id) {
-                let (ns, session, no_timeout) = (cursor.ns.clone(), cursor.session, cursor.no_timeout);
-                let used = Instant::now();
-                let entry = Entry { cursor: Some(cursor), ns, session, used, no_timeout, asked: false };
+                let entry = Entry {
+                    ns: cursor.ns.clone(),
+                    session: cursor.session,
+                    connection: cursor.connection,
+                    used: Instant::now(),
+                    no_timeout: cursor.no_timeout,
+                    asked: false,
+                    cursor: Some(cursor),
+                };
                 entries.insert(id, entry);
                 self.opened.fetch_add(1, Ordering::Relaxed);
                 return id;
@@ -142,6 +151,10 @@ impl CursorTable {
     pub fn remove_where(&self, which: impl Fn(Option<SessionId>) -> bool) -> Vec<Cursor> {
         self.remove(|e| which(e.session))
     }
+    /// Removes the cursors that end with a connection, likewise.
+    pub fn remove_of_connection(&self, connection: i64) -> Vec<Cursor> {
+        self.remove(|e| e.connection == Some(connection))
+    }
     /// Removes the cursors that nobody asked for so long, and gives them to be closed.
     pub fn remove_idle(&self, most: Duration) -> Vec<Cursor> {
         let now = Instant::now();
@@ -191,9 +204,11 @@ impl CursorTable {
 impl Cursor {
     pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
         let session = task.op.session.as_ref().map(|s| s.lsid);
+        let client = &task.op.client;
+        let connection = client.balanced.then_some(client.connection_id);
         let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
-        Cursor { ns: ns.to_string(), session, kind, no_timeout, read_at: task.read_at(), time_left: None }
-            .timed(task)
+        let (ns, read_at) = (ns.to_string(), task.read_at());
+        Cursor { ns, session, connection, kind, no_timeout, read_at, time_left: None }.timed(task)
     }
     /// The same with the time that the task has left.
     fn timed(self, task: &Task<'_>) -> Cursor {

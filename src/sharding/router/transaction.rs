@@ -64,6 +64,8 @@ struct State {
     number: i64,
     phase: Phase,
     used: Instant,
+    /// The connection of its last statement.
+    used_by: i64,
     /// What the first statement asked for; goes to each shard with its first statement.
     read_concern: Document,
     participants: BTreeMap<ShardId, Participant>,
@@ -100,6 +102,7 @@ impl Entered {
     fn new(transaction: Arc<Transaction>, checkout: OwnedMutexGuard<()>, op: &Operation) -> Entered {
         let mut state = transaction.state.lock();
         state.used = Instant::now();
+        state.used_by = op.client.connection_id;
         if let Some(progress) = &mut state.progress {
             progress.run(op.client.clone());
         }
@@ -168,10 +171,17 @@ impl Transactions {
 
     /// Those in progress whose session, and time since it was last used, are chosen.
     pub fn chosen(&self, which: impl Fn(&SessionId, Duration) -> bool) -> Vec<Arc<Transaction>> {
+        self.open(|t, state| which(&t.session, state.used.elapsed()))
+    }
+    /// Those in progress whose last statement came by this connection.
+    pub fn used_by(&self, connection: i64) -> Vec<Arc<Transaction>> {
+        self.open(|_, state| state.used_by == connection)
+    }
+    fn open(&self, which: impl Fn(&Transaction, &State) -> bool) -> Vec<Arc<Transaction>> {
         let sessions = self.sessions.lock();
         let open = |t: &&Arc<Transaction>| {
             let state = t.state.lock();
-            state.phase == Phase::InProgress && which(&t.session, state.used.elapsed())
+            state.phase == Phase::InProgress && which(t, &state)
         };
         sessions.values().filter(open).cloned().collect()
     }
@@ -191,6 +201,7 @@ impl State {
             number,
             phase: Phase::None,
             used: Instant::now(),
+            used_by: 0,
             read_concern: Document::new(),
             participants: BTreeMap::new(),
             coordinator: None,

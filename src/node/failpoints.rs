@@ -87,11 +87,23 @@ pub const NAMES: &[&str] = &[
     "failCollectionInserts",
     "failCommand",
     "failGetMoreAfterCursorCheckout",
+    "failIndexBuildOnCommit",
     "failMigrationCommit",
     "failMigrationOnRecipient",
+    "forceSyncSourceCandidate",
     "hangAfterCollectionInserts",
     "hangAfterDeletingCoordinatorDoc",
     "hangAfterDoingDeletion",
+    "hangAfterIndexBuildDumpsInsertsFromBulk",
+    "hangAfterIndexBuildDumpsInsertsFromBulkLock",
+    "hangAfterIndexBuildFirstDrain",
+    "hangAfterIndexBuildSecondDrain",
+    "hangAfterInitializingIndexBuild",
+    "hangAfterSessionCheckOut",
+    "hangAfterSettingUpIndexBuild",
+    "hangAfterSettingUpIndexBuildUnlocked",
+    "hangAfterStartingIndexBuild",
+    "hangAfterStartingIndexBuildUnlocked",
     "hangBeforeAbortingTxn",
     "hangBeforeCloningData",
     "hangBeforeCommitingTxn",
@@ -109,13 +121,18 @@ pub const NAMES: &[&str] = &[
     "hangBeforeSendingCommit",
     "hangBeforeSendingCommitDecision",
     "hangBeforeSendingPrepare",
+    "hangBeforeSessionCheckOut",
     "hangBeforeWaitingForWriteConcern",
     "hangBeforeWritingDecision",
     "hangBeforeWritingParticipantList",
+    "hangCreateIndexesBeforeStartingIndexBuild",
     "hangDropCollectionBeforeLockAcquisition",
     "hangDuringBatchInsert",
     "hangDuringBatchRemove",
     "hangDuringBatchUpdate",
+    "hangIndexBuildBeforeAbortCleanUp",
+    "hangIndexBuildBeforeCommit",
+    "hangIndexBuildBeforeSignalPrimaryForCommitReadiness",
     "hangRefineCollectionShardKeyBeforeCommit",
     "hangRefineCollectionShardKeyBeforeUpdatingChunks",
     "hangTTLMonitorBetweenPasses",
@@ -166,13 +183,18 @@ pub const NAMES: &[&str] = &[
     "rollbackHangAfterTransitionToRollback",
     "rollbackHangBeforeStart",
     "rollbackHangBeforeTransitioningToRollback",
+    "rsDelayHeartbeatResponse",
     "rsSyncApplyStop",
     "setYieldAllLocksHang",
     "skipShardFilteringMetadataRefresh",
     "stopReplProducer",
     "stopReplProducerOnDocument",
     "suspendRangeDeletion",
+    "voteNoInElection",
+    "voteYesInDryRunButNoInRealElection",
+    "waitAfterCommandFinishesExecution",
     "waitAfterPinningCursorBeforeGetMoreBatch",
+    "waitAfterReadCommandFinishesExecution",
     "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch",
     "waitInFindBeforeMakingBatch",
     "waitInHello",
@@ -278,6 +300,12 @@ impl FailPoints {
         self.enter(name, applies)
     }
 
+    /// Whether no point is on: one load, for the path of every command.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.active.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether the point is on, without passing it.
     pub fn is_set(&self, name: &str) -> bool {
         self.active.load(Ordering::Relaxed) != 0
@@ -328,7 +356,20 @@ impl FailPoints {
     /// # Errors
     /// That of the operation's end, unless the data say `shouldContinueOnInterrupt`.
     pub async fn pause_operation(&self, op: &Operation, name: &str, ns: &str) -> Result<()> {
-        let Some(data) = self.should_with(name, |data| concerns(data, ns)) else { return Ok(()) };
+        self.pause_operation_with(op, name, |data| concerns(data, ns)).await
+    }
+
+    /// As [`FailPoints::pause_operation`], where `applies` accepts the point's data.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn pause_operation_with(
+        &self,
+        op: &Operation,
+        name: &str,
+        applies: impl FnOnce(&Document) -> bool,
+    ) -> Result<()> {
+        let Some(data) = self.should_with(name, applies) else { return Ok(()) };
         op.set_paused_at(Some(name));
         let waited = op.interruptible(self.wait_off(name)).await;
         op.set_paused_at(None);

@@ -85,7 +85,7 @@ pub struct Node {
     pub replication: replication::Replication,
     pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
-    pub index_builds: ddl::commit_quorum::IndexBuilds,
+    pub index_builds: ddl::index_builds::IndexBuilds,
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,

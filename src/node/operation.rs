@@ -14,6 +14,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// What a long operation is doing: text, and `{done, total}` where that is counted.
+pub type Progress = (String, Option<Document>);
+
 /// A logical session: the client's UUID and the digest of the user it belongs to. The order keeps children behind their
 /// parent, by the number of the parent's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -471,6 +474,8 @@ pub struct Operation {
     transaction: std::sync::OnceLock<Arc<crate::transaction::Transaction>>,
     /// The fail point at which the operation waits.
     paused_at: Mutex<Option<String>>,
+    /// What it is doing, in the words of currentOp's `msg`, and its `progress`.
+    progress: Mutex<Option<Progress>>,
     /// It waits until flow control admits it.
     waits_for_ticket: AtomicBool,
     /// Units of work in slices, as [`document::meter`] counts them.
@@ -644,6 +649,7 @@ impl Operation {
             connection_lost: AtomicBool::new(false),
             transaction: std::sync::OnceLock::new(),
             paused_at: Mutex::new(None),
+            progress: Mutex::new(None),
             waits_for_ticket: AtomicBool::new(false),
             work: AtomicI64::new(0),
             spilled: OnceLock::new(),
@@ -827,6 +833,13 @@ impl Operation {
     }
     pub(crate) fn set_paused_at(&self, name: Option<&str>) {
         *self.paused_at.lock() = name.map(str::to_string);
+    }
+    /// What a long operation is doing now: text, and `{done, total}` where that is counted.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress.lock().clone()
+    }
+    pub(crate) fn show_progress(&self, progress: Option<Progress>) {
+        *self.progress.lock() = progress;
     }
     pub fn waits_for_ticket(&self) -> bool {
         self.waits_for_ticket.load(Ordering::Relaxed)

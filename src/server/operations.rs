@@ -250,6 +250,12 @@ fn describe(
     if let Some(point) = operation.paused_at() {
         d.push("failpointMsg", point);
     }
+    if let Some((message, progress)) = operation.progress() {
+        d.push("msg", message);
+        if let Some(progress) = progress {
+            d.push("progress", progress);
+        }
+    }
     d.push("numYields", 0);
     d.push("locks", Document::new());
     d.push("waitingForLock", false);

@@ -13,13 +13,11 @@
 //!
 //! A build belongs to the reign that it began in: it ends with it, and leaves nothing behind.
 
+use super::index_builds::Build;
 use crate::replication::{Replication, known};
 use crate::{Node, Operation, Request};
-use document::{Doc, Error, Result, Value, ValueRef, bail, err};
-use parking_lot::Mutex;
+use document::{Doc, Result, Value, ValueRef, bail, err};
 use protocol::replication::config::{MEMBERS_MAX, SetConfig};
-use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Which members a build waits for.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,86 +105,6 @@ impl Quorum {
     }
 }
 
-/// The builds that wait for members, or will.
-#[derive(Default)]
-pub struct IndexBuilds(Arc<Mutex<Vec<Arc<State>>>>);
-
-struct State {
-    collection: [u8; 16],
-    names: Vec<String>,
-    quorum: watch::Sender<Quorum>,
-    /// Why it must not go on.
-    aborted: watch::Sender<Option<&'static str>>,
-}
-
-/// A registered build.
-pub struct Build {
-    all: Arc<Mutex<Vec<Arc<State>>>>,
-    state: Arc<State>,
-    /// As of the beginning, so that the end of that reign is seen whenever it comes.
-    reigns: watch::Receiver<u64>,
-}
-
-impl Drop for Build {
-    fn drop(&mut self) {
-        self.all.lock().retain(|state| !Arc::ptr_eq(state, &self.state));
-    }
-}
-
-impl Build {
-    /// # Errors
-    /// IndexBuildAborted (276).
-    pub(super) fn check(&self) -> Result<()> {
-        self.state.aborted.borrow().map_or(Ok(()), |why| Err(aborted(why)))
-    }
-}
-
-fn aborted(why: &str) -> Error {
-    err!(INDEX_BUILD_ABORTED, "Index build failed: {why}")
-}
-
-impl IndexBuilds {
-    pub(super) fn register(
-        &self,
-        collection: [u8; 16],
-        names: Vec<String>,
-        quorum: Quorum,
-        reigns: watch::Receiver<u64>,
-    ) -> Build {
-        let state = State {
-            collection,
-            names: sorted(names),
-            quorum: watch::Sender::new(quorum),
-            aborted: watch::Sender::new(None),
-        };
-        let state = Arc::new(state);
-        self.0.lock().push(state.clone());
-        Build { all: self.0.clone(), state, reigns }
-    }
-    /// Ends the builds of a collection that is gone.
-    pub fn forget_dropped(&self, collection: [u8; 16]) {
-        for state in self.0.lock().iter().filter(|s| s.collection == collection) {
-            state.aborted.send_replace(Some("the collection was dropped"));
-        }
-    }
-    /// Ends the build of the indexes of these names, if there is one that is not about to commit.
-    pub fn abort(&self, collection: [u8; 16], names: Vec<String>) {
-        if let Some(state) = self.find(collection, names) {
-            state.aborted.send_replace(Some("it is not wanted any more"));
-        }
-    }
-    fn find(&self, collection: [u8; 16], names: Vec<String>) -> Option<Arc<State>> {
-        let names = sorted(names);
-        self.0.lock().iter().find(|s| s.collection == collection && s.names == names).cloned()
-    }
-}
-
-fn sorted(mut names: Vec<String>) -> Vec<String> {
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
 impl Node {
     /// # Errors
     /// UnknownReplWriteConcern (79), UnsatisfiableCommitQuorum (278).
@@ -205,8 +123,9 @@ impl Node {
     async fn quorum_met(&self, build: &Build) -> Result<()> {
         let entry = known(self.log.last_optime());
         let mut progress = self.replication.progress();
-        let mut reigns = build.reigns.clone();
-        let (mut quorum, mut ended) = (build.state.quorum.subscribe(), build.state.aborted.subscribe());
+        let mut reigns = build.reigns();
+        let mut quorum = build.quorum();
+        let mut ended = std::pin::pin!(build.ended());
         loop {
             self.count_own_log();
             // In one look: the holders are members of this configuration by their places in it.
@@ -219,7 +138,7 @@ impl Node {
                 _ = progress.changed() => {}
                 _ = quorum.changed() => {}
                 _ = reigns.changed() => return Err(Replication::stepped_down()),
-                _ = ended.wait_for(Option::is_some) => build.check()?,
+                error = &mut ended => return Err(error),
             }
         }
     }
@@ -244,11 +163,11 @@ pub fn set_commit_quorum(node: &Node, request: Request<'_>) -> Result<()> {
             "Cannot find an index build on collection '{ns}' with the provided index names"
         )
     };
-    if [&quorum, &*build.quorum.borrow()].contains(&&Quorum::NOBODY) {
+    if [&quorum, &build.quorum()].contains(&&Quorum::NOBODY) {
         bail!(BAD_VALUE, "the commit quorum of an index build of '{ns}' cannot be switched on or off");
     }
     node.check_commit_quorum(&quorum)?;
-    build.quorum.send_replace(quorum);
+    build.set_quorum(quorum);
     Ok(())
 }
 

@@ -2,13 +2,15 @@
 //!
 //! A small collection is indexed inside one commit. A larger one is indexed while writes go on: the build scans a
 //! snapshot, catches up by tree differences, and is published under the latch with the last of them. Before it is published
-//! a client's build waits for its commit quorum ([`super::commit_quorum`]).
+//! a client's build waits for its commit quorum ([`super::commit_quorum`]). A fail point of [`super::index_builds`] makes a small collection
+//! be indexed like a large one.
 
-use super::commit_quorum::{Build, Quorum};
+use super::commit_quorum::Quorum;
+use super::index_builds::{Build, Stage, points};
 use super::index_spec::check_spec;
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
-use document::{Collation, Document, Result, Value, bail, doc, err};
+use document::{Collation, Document, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +135,8 @@ async fn build_each(
     let collection = slot.read_unchecked().collection.as_ref().map(|c| c.uuid()).unwrap_or_default();
     let names = specs.iter().filter_map(|spec| spec.get_str("name").map(str::to_string)).collect();
     let reigns = node.replication.commit.reigns();
-    let build = node.index_builds.register(collection, names, quorum.clone(), reigns);
+    let build = node.index_builds.register(node.new_uuid(), collection, names, quorum.clone(), reigns);
+    node.failpoints.pause_operation(op, points::BEFORE_STARTING, &slot.ns).await?;
     for spec in specs {
         let spec = whole_seconds(inheriting(spec, &default)?);
         build_index(node, op, slot, check_spec(&spec)?, &spec, &build).await?;
@@ -247,6 +250,8 @@ async fn build_index(
     document: &Document,
     registered: &Build,
 ) -> Result<()> {
+    let stage = Stage { node, op, slot, build: registered };
+    let watched = stage.is_watched() && op.transaction().is_none();
     let mut has_waited = false;
     let build = loop {
         let (build, is_new) = slot
@@ -255,12 +260,13 @@ async fn build_index(
                     .collection
                     .as_ref()
                     .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
-                if c.len() <= BUILD_AT_ONCE_MAX || op.transaction().is_some() {
+                let at_once = c.is_empty() || (c.len() <= BUILD_AT_ONCE_MAX && !watched);
+                if at_once || op.transaction().is_some() {
                     // A collection without documents gives no member anything to do.
                     let is_new = c.check_index(&spec).is_ok_and(|found| found != SpecConflict::Identical);
                     Ok((None, is_new && !c.is_empty()))
                 } else {
-                    Ok((Some(IndexBuild::start(c, spec.clone())?), true))
+                    Ok((Some(IndexBuild::start(c, spec.clone())?.map(|b| (b, c.len()))), true))
                 }
             })
             .await?;
@@ -268,34 +274,75 @@ async fn build_index(
         if build.is_some() || !is_new || has_waited {
             break build;
         }
-        node.await_commit_quorum(op, registered).await?;
+        node.await_commit_quorum(op, registered).await.map_err(|e| registered.failed(&slot.ns, e))?;
         has_waited = true;
     };
-    let Some(build) = build else {
-        node.change(op, slot, |unit| unit.create_index_from(document.clone())).await?;
-        return Ok(());
+    match build {
+        None => build_at_once(&stage, &spec, document).await,
+        Some(None) => Ok(()),
+        Some(Some((build, records))) => {
+            registered.begin(document.clone());
+            let done = build_beside_writes(&stage, build, records as u64, has_waited).await;
+            op.show_progress(None);
+            if done.is_err() {
+                node.failpoints.pause_while_set(points::BEFORE_CLEAN_UP).await;
+            }
+            done.map_err(|error| registered.failed(&slot.ns, error))
+        }
+    }
+}
+
+/// Builds the index in the commit that publishes it.
+async fn build_at_once(stage: &Stage<'_>, spec: &IndexSpec, document: &Document) -> Result<()> {
+    let Stage { node, op, slot, build } = stage;
+    let build_here = |unit: &mut crate::write::unit::WriteUnit<'_>| {
+        let fits = unit.existing().and_then(|c| c.check_index(spec)).is_ok();
+        // A definition that does not go with the others is refused before anything is built.
+        let told = |error| if fits { build.failed(&slot.ns, error) } else { error };
+        unit.create_index_from(document.clone()).map_err(told)
     };
-    let Some(mut build) = build else { return Ok(()) };
+    node.change(op, slot, build_here).await?;
+    Ok(())
+}
+
+async fn build_beside_writes(
+    stage: &Stage<'_>,
+    mut build: IndexBuild,
+    records: u64,
+    has_waited: bool,
+) -> Result<()> {
+    let Stage { node, op, slot, build: registered } = *stage;
+    stage.pass(&points::SET_UP).await?;
+    stage.show_scan(0, records);
+    stage.pass(&points::STARTED).await?;
+    let mut scanned = 0;
     while !build.scan(SCAN_SLICE)? {
+        scanned += SCAN_SLICE as u64;
+        stage.show_scan(scanned.min(records), records);
         op.check_interrupt()?;
         registered.check()?;
         tokio::task::yield_now().await;
     }
+    stage.show_scan(records, records);
+    stage.pass(&points::SCANNED).await?;
+    stage.show_drain();
+    build.catch_up(snapshot(op, slot).await?)?;
+    stage.pass(&points::FIRST_DRAIN).await?;
     if !has_waited {
         await_quorum_catching_up(node, op, slot, registered, &mut build).await?;
     }
     // Two rounds outside the latch leave little for the one under it.
-    for _ in 0..2 {
-        build.catch_up(snapshot(op, slot).await?)?;
-        tokio::task::yield_now().await;
-    }
+    build.catch_up(snapshot(op, slot).await?)?;
+    tokio::task::yield_now().await;
+    stage.pass(&points::SECOND_DRAIN).await?;
     node.change(op, slot, |unit| {
+        stage.may_commit()?;
         let mut o = doc! { "createIndexes": split_namespace(&slot.ns).1 };
         for (name, value) in build.spec().document().iter() {
             o.push(name, value.clone());
         }
         let Some(c) = unit.state.collection.as_mut() else {
-            bail!(INDEX_BUILD_ABORTED, "the collection was dropped")
+            bail!(INDEX_BUILD_ABORTED, "collection dropped")
         };
         let uuid = c.uuid();
         build.finish(c)?;
@@ -324,7 +371,7 @@ async fn await_quorum_catching_up(
 }
 
 async fn snapshot(op: &Operation, slot: &Slot) -> Result<CollectionSnapshot> {
-    let dropped = || err!(INDEX_BUILD_ABORTED, "the collection was dropped");
+    let dropped = || err!(INDEX_BUILD_ABORTED, "collection dropped");
     slot.read(op, |s| s.collection.as_ref().map(|c| c.snapshot()).ok_or_else(dropped)).await
 }
 
@@ -343,7 +390,33 @@ pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> 
 }
 
 /// Drops the index or indexes that `index` names: a name, `"*"`, a key pattern, a list of names.
+/// Those that are being built are ended.
 pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
+    let collection = slot.read_unchecked().collection.as_ref().map(|c| (c.uuid(), c.indexes_beside()));
+    let Some((uuid, before)) = collection else { return drop_ready_indexes(node, op, slot, index).await };
+    let ended = node.index_builds.drop_begun(op, uuid, index).await?;
+    let index = without(index, &ended);
+    match drop_ready_indexes(node, op, slot, &index).await {
+        // What was being built never came to be.
+        Err(error)
+            if error.code == codes::INDEX_NOT_FOUND
+                && !ended.is_empty()
+                && !matches!(index, Value::Array(_)) =>
+        {
+            Ok(doc! { "nIndexesWas": (before + ended.len()) as i32 })
+        }
+        done => done,
+    }
+}
+
+/// The indexes that are named beside those of the names `ended`.
+fn without(index: &Value, ended: &[String]) -> Value {
+    let Value::Array(list) = index else { return index.clone() };
+    let is_ended = |v: &Value| v.as_str().is_some_and(|name| ended.iter().any(|e| e == name));
+    Value::Array(list.iter().filter(|v| !is_ended(v)).cloned().collect())
+}
+
+async fn drop_ready_indexes(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
     let (reply, _) = node
         .change(op, slot, |unit| {
             let ns = unit.slot.ns.clone();

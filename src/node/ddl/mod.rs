@@ -9,6 +9,7 @@ pub mod coll_mod;
 pub mod collections;
 pub mod commit_quorum;
 mod encrypted_fields;
+pub mod index_builds;
 mod index_spec;
 pub mod indexes;
 pub mod list;

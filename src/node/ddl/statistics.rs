@@ -20,7 +20,7 @@ pub fn orphan_count(node: &Node, ns: &str) -> i64 {
 
 /// The members of `collStats` and of `$collStats.storageStats`. Sizes are divided by `scale`; `avgObjSize` is not.
 /// `orphans` is what [`orphan_count`] answers.
-pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Document {
+pub fn collection_statistics(node: &Node, c: &Collection, scale: i64, orphans: i64) -> Document {
     let size = c.data_bytes() as i64;
     let count = c.len() as i64;
     let index_size = c.index_bytes() as i64;
@@ -43,9 +43,12 @@ pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Docume
         let bytes = options.get("size").and_then(document::number::to_i64_saturating).unwrap_or(0);
         d.push("maxSize", number(bytes / scale));
     }
-    d.push("nindexes", c.indexes_beside() as i32);
+    let ready: Vec<&str> = c.indexes().iter().map(|i| i.spec().name()).collect();
+    let begun = node.index_builds.begun(c.uuid(), &ready).into_iter();
+    let begun: Vec<Value> = begun.filter_map(|(spec, _)| spec.get("name").cloned()).collect();
+    d.push("nindexes", (c.indexes_beside() + begun.len()) as i32);
     d.push("indexDetails", Document::new());
-    d.push("indexBuilds", Value::Array(Vec::new()));
+    d.push("indexBuilds", begun);
     d.push("totalIndexSize", number(index_size / scale));
     d.push("totalSize", number((c.allocated_bytes() as i64 + index_size) / scale));
     d.push("indexSizes", sizes);
@@ -115,7 +118,7 @@ pub async fn coll_stats(node: &Node, op: &Operation, request: Request<'_>) -> Re
             }
             Ok(s.collection.as_ref().map_or_else(
                 || statistics_without_collection(node, &ns, scale),
-                |c| collection_statistics(c, scale, orphans),
+                |c| collection_statistics(node, c, scale, orphans),
             ))
         })
         .await?;

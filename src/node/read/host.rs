@@ -212,7 +212,7 @@ impl LocalHost {
         let (stats, count) = slot
             .read(&self.op, |s| {
                 Ok(match &s.collection {
-                    Some(c) => (collection_statistics(c, scale, orphans), Some(c.len() as i64)),
+                    Some(c) => (collection_statistics(&self.node, c, scale, orphans), Some(c.len() as i64)),
                     None => (statistics_without_collection(&self.node, &self.ns, scale), None),
                 })
             })

@@ -303,9 +303,21 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
             "The includeBuildUUIDs and includeIndexBuildInfo flags cannot both be set to true"
         );
     }
-    let mut items = ddl::list::list_indexes(node(context)?, &context.operation, &slot).await?;
+    let node = node(context)?;
+    let mut items = ddl::list::list_indexes(node, &context.operation, &slot).await?;
+    let names: Vec<&str> = items.iter().filter_map(|spec| spec.get_str("name")).collect();
+    let collection = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
+    let begun = collection.map_or_else(Vec::new, |c| node.index_builds.begun(c, &names));
     if flag("includeIndexBuildInfo") {
         items = items.into_iter().map(|spec| doc! { "spec": spec }).collect();
+    }
+    for (spec, build) in begun {
+        let build = document::uuid::value(build);
+        items.push(match (flag("includeBuildUUIDs"), flag("includeIndexBuildInfo")) {
+            (true, _) => doc! { "spec": spec, "buildUUID": build },
+            (_, true) => doc! { "spec": spec, "indexBuildInfo": { "buildUUID": build } },
+            _ => spec,
+        });
     }
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }

@@ -199,6 +199,9 @@ impl Node {
         if usize::try_from(request.candidate).ok().is_none_or(|i| i >= config.members().len()) {
             bail!(BAD_VALUE, "Invalid candidateIndex in replSetRequestVotes: {}", request.candidate);
         }
+        if let Some(answer) = self.vote_of_a_test(request).await? {
+            return Ok(answer);
+        }
         let more = self.positions();
         let (answer, actions) =
             self.replication.with(|m, now, offset| m.asked_for_vote(request, now, offset));
@@ -225,6 +228,26 @@ impl Node {
             self.show_in_local(ELECTION_NAMESPACE, shown).await;
         }
         Ok(doc! { "term": answer.term, "voteGranted": answer.granted, "reason": answer.reason })
+    }
+
+    /// The vote that a fail point asks for. It is written down nowhere: a member may deny whom it likes.
+    async fn vote_of_a_test(self: &Arc<Self>, request: &VoteRequest) -> Result<Option<Document>> {
+        let [no, only_dry] = ["voteNoInElection", "voteYesInDryRunButNoInRealElection"];
+        let Some(point) = [no, only_dry].into_iter().find(|point| self.failpoint(point)) else {
+            return Ok(None);
+        };
+        let granted = point == only_dry && request.dry;
+        if !request.dry {
+            self.see_term(request.term).await?;
+        }
+        let kind = if request.dry { "dry run" } else { "real election" };
+        let reason = if granted {
+            String::new()
+        } else {
+            format!("forced to vote no in {kind} due to failpoint {point} set")
+        };
+        let term = self.replication.look(|m| m.term());
+        Ok(Some(doc! { "term": term, "voteGranted": granted, "reason": reason }))
     }
 
     /// A term that came with some message.

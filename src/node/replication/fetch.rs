@@ -128,6 +128,7 @@ impl Node {
             (source.denied.iter().map(|(i, _)| *i).collect::<Vec<_>>(), source.forced.take())
         };
         let last = self.last_known();
+        let forced = self.source_of_a_test().or(forced);
         self.replication.look(|m| {
             let asked = forced.and_then(|host| m.config()?.index_of_host(&host));
             asked.filter(|i| Some(*i) != m.me()).or_else(|| choose(m, last, &denied))
@@ -156,7 +157,15 @@ impl Node {
         source.forced = Some(host.to_string());
         source.host.clone()
     }
+    /// The member that `forceSyncSourceCandidate` names, as `hostAndPort`, while it is set.
+    fn source_of_a_test(&self) -> Option<String> {
+        let data = self.failpoints.should_with("forceSyncSourceCandidate", |_| true)?;
+        data.get_str("hostAndPort").map(str::to_string)
+    }
     fn is_source_forced(&self) -> bool {
+        if self.source_of_a_test().is_some_and(|host| host != self.replication.source.lock().host) {
+            return true;
+        }
         self.replication.source.lock().forced.is_some()
     }
 

@@ -1,7 +1,7 @@
 //! Fail points: `configureFailPoint`, `waitForFailPoint`, and `failCommand`, which the dispatcher asks about every
 //! command. They exist only on a node started with `enableTestCommands=1`.
 
-use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{After, Command, Context, Kind, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Error, Result, Value, bail, doc};
 use node::failpoints::{Mode, is_known, is_without_place};
@@ -86,12 +86,17 @@ async fn wait(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result
     context.operation.interruptible(context.service.failpoints().wait_entered(name, times)).await
 }
 
+/// The commands by which a test lets go again are never held.
+fn is_about_points(request: &Request<'_>) -> bool {
+    matches!(request.command.name, "configureFailPoint" | "waitForFailPoint")
+}
+
 /// What a `failCommand` point says about this request; `None` when it does not concern it.
 fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
     let listed = |field: &str, text: &str| {
         data.get_array(field).is_some_and(|names| names.iter().any(|n| n.as_str() == Some(text)))
     };
-    if matches!(request.command.name, "configureFailPoint" | "waitForFailPoint") {
+    if is_about_points(request) {
         return false;
     }
     // A handshake is failed only by name, since drivers send it on their own.
@@ -164,6 +169,42 @@ fn error(code: i64, data: &Document) -> Error {
         error = error.with_info(info);
     }
     error
+}
+
+/// Waits where a test holds commands with a session before or after they have it to themselves. The point's data may name the
+/// session: `{uuid}`.
+pub async fn at_session(context: &Context, name: &str) -> Result<()> {
+    let points = context.service.failpoints();
+    let Some(session) = context.operation.session.as_ref().filter(|_| !points.is_idle()) else {
+        return Ok(());
+    };
+    let concerned = |data: &Document| data.get("uuid").is_none_or(|v| v.as_uuid() == Some(session.lsid.id));
+    points.pause_operation_with(&context.operation, name, concerned).await
+}
+
+/// Waits where a test holds commands that have run and have not replied. The points' data may name a namespace, commands and a comment:
+/// `{ns, commands, comment}`.
+pub async fn executed(context: &Context, request: &Request<'_>) -> Result<()> {
+    if is_about_points(request) {
+        return Ok(());
+    }
+    let points = context.service.failpoints();
+    let concerned = |data: &Document| {
+        let ns = data.get_str("ns").filter(|ns| !ns.is_empty());
+        let of_ns = ns.is_none_or(|ns| request.namespace().is_ok_and(|n| n == ns));
+        let named = |list: &Vec<Value>| {
+            list.is_empty() || list.iter().any(|v| v.as_str() == Some(request.command.name))
+        };
+        let comment = request.comment.map(|c| c.to_value());
+        let of_comment = data.get("comment").is_none_or(|wanted| Some(wanted) == comment.as_ref());
+        of_ns && data.get_array("commands").is_none_or(named) && of_comment
+    };
+    if request.command.kind == Kind::Read {
+        points
+            .pause_operation_with(&context.operation, "waitAfterReadCommandFinishesExecution", concerned)
+            .await?;
+    }
+    points.pause_operation_with(&context.operation, "waitAfterCommandFinishesExecution", concerned).await
 }
 
 /// `failCommand` after the handler: adds a write concern error to a reply that succeeded.

@@ -8,6 +8,10 @@ use node::replication::HeartbeatRequest;
 use protocol::replication::OpTime;
 use protocol::replication::member::VoteRequest;
 use runtime::simulation::{self, Check};
+use std::time::Duration;
+
+/// The longest that a test can delay the answer to a heartbeat.
+const DELAY_MAX_SECONDS: i64 = 3600;
 
 pub const ROWS: &[Command] = &[
     Command::future("replSetHeartbeat", Roles::MONGOD, |c, r, reply| Box::pin(heartbeat(c, r, reply)))
@@ -53,7 +57,12 @@ async fn heartbeat(context: &Context, request: &Request<'_>, reply: &mut Reply) 
         term: request.integer("term")?.unwrap_or(-1),
         check_empty: request.bool("checkEmpty")?.unwrap_or(false),
     };
-    reply.fields(&node(context)?.answer_heartbeat(&asked).await?);
+    let node = node(context)?;
+    if let Some(data) = node.failpoints.should_with("rsDelayHeartbeatResponse", |_| true) {
+        let seconds = data.get_i64("delay").unwrap_or(0).clamp(0, DELAY_MAX_SECONDS) as u64;
+        context.operation.interruptible(tokio::time::sleep(Duration::from_secs(seconds))).await?;
+    }
+    reply.fields(&node.answer_heartbeat(&asked).await?);
     Ok(())
 }
 

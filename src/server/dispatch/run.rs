@@ -180,8 +180,12 @@ async fn run(
     if reply.after == After::Vanish {
         return Ok(());
     }
+    let numbered = context.operation.has_txn_number() && !context.service.failpoints().is_idle();
+    if numbered {
+        Box::pin(crate::commands::fail_point::at_session(context, "hangBeforeSessionCheckOut")).await?;
+    }
     let entered = crate::commands::transactions::enter(context, &request).await?;
-    let result = handle(context, &request, reply).await;
+    let result = handle_watched(context, &request, numbered, reply).await;
     crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()
         && db == "local"
@@ -194,6 +198,23 @@ async fn run(
         return Ok(());
     }
     crate::commands::fail_point::after(context, &request, result, reply)
+}
+
+/// As [`handle`]; a test may hold the command before and after, while it has its session.
+async fn handle_watched(
+    context: &Context,
+    request: &Request<'_>,
+    numbered: bool,
+    reply: &mut Reply,
+) -> Result<()> {
+    if context.service.failpoints().is_idle() {
+        return handle(context, request, reply).await;
+    }
+    if numbered {
+        Box::pin(crate::commands::fail_point::at_session(context, "hangAfterSessionCheckOut")).await?;
+    }
+    handle(context, request, reply).await?;
+    Box::pin(crate::commands::fail_point::executed(context, request)).await
 }
 
 async fn handle(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

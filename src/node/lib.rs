@@ -56,6 +56,7 @@ pub mod write;
 pub use open::{NodeOptions, Opened};
 pub use operation::Operation;
 pub use request::Request;
+pub use write::commit::WideUnit;
 pub use write::unit::{BatchWrite, Origin, WriteUnit};
 
 use document::oid::ObjectIdGenerator;

@@ -91,7 +91,11 @@ pub(crate) async fn drive(
             }
             Action::Finish { succeeded: true } => return Ok(state),
             Action::Finish { succeeded: false } => {
-                return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
+                // Why it failed only the primary knew that began to undo it.
+                let unknown = || {
+                    err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "it failed before another primary took it up")
+                };
+                return Err(failure.unwrap_or_else(unknown));
             }
         };
         action = machine.step(event_of(outcome, action, &mut failure));

@@ -8,13 +8,19 @@
 
 use crate::routing::registry::{REFRESH_EVERY, Registry};
 use crate::sets::{Sets, Silence, retry_until};
+use document::error::NOT_PRIMARY;
 use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::Node;
 use node::parameters::Parameters;
 use protocol::selection::PRIMARY;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 use wire::client::Pool;
+
+/// How often a reading of metadata is begun whose executor leads no more, and how long after one another.
+const FIND_ATTEMPTS_MAX: usize = 3;
+const FIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// Carries a command to a host and brings the reply; a refusal (`ok: 0`) is an error with its code, labels and info.
 pub trait Transport: Send + Sync + 'static {
@@ -201,11 +207,27 @@ impl Remote {
         }
     }
 
-    /// Every document that a `find` answers, batch by batch.
+    /// Every document that a `find` answers, batch by batch; from the next primary where one leads no more.
     ///
     /// # Errors
     /// The receiver's, FailedToParse (9) for a reply that is none of a cursor.
     pub async fn find(
+        &self,
+        target: Target<'_>,
+        db: &str,
+        collection: &str,
+        filter: Document,
+        more: Document,
+    ) -> Result<Vec<Document>> {
+        for _ in 1..FIND_ATTEMPTS_MAX {
+            match self.find_once(target, db, collection, filter.clone(), more.clone()).await {
+                Err(e) if e.is(NOT_PRIMARY) => tokio::time::sleep(FIND_PAUSE).await,
+                found => return found,
+            }
+        }
+        self.find_once(target, db, collection, filter, more).await
+    }
+    async fn find_once(
         &self,
         target: Target<'_>,
         db: &str,

@@ -53,7 +53,7 @@ async fn routed(context: &Context, request: &Request<'_>, command: &str, reply: 
         return Ok(false);
     }
     let task = context.service.members.router()?.task(&context.operation, request.node);
-    let done = sharding::router::ddl::to_config(&task, command).await?.to_document();
+    let done = sharding::router::ddl::to_config_once(&task, command).await?.to_document();
     for member in ["collections", "snapshots"] {
         if let Some(value) = done.get(member) {
             reply.fields(&doc! { member: value.clone() });

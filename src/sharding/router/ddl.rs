@@ -5,10 +5,10 @@
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
 use super::body::{ArrayBuilder, Placement, ok_reply, strip_times};
-use super::cluster::database_of;
+use super::cluster::{Call, database_of};
 use super::single;
 use super::target;
-use super::task::{ATTEMPTS_MAX, Retry, Task};
+use super::task::{ATTEMPTS_MAX, Repeat, Retry, Task};
 use super::timeseries::{self, Series};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
@@ -17,6 +17,7 @@ use crate::messages::chunks::{ClearJumboFlag, RequestMove, ShardMergeChunks};
 use crate::messages::ddl::CreateDatabase;
 use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
+use crate::shard::ddl::repeated::REQUEST_ID;
 use crate::shard::migration::throttle_of;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
@@ -26,6 +27,7 @@ use query::QueryContext;
 use query::timeseries::indexes;
 use runtime::Instant;
 use std::sync::Arc;
+use wire::client::CallResult;
 
 /// The client's own fields, without the command's name and without generic ones.
 fn own_fields(task: &Task<'_>) -> Document {
@@ -45,7 +47,8 @@ pub(super) fn internal(task: &Task<'_>, name: &str, argument: impl Into<Value>) 
     command
 }
 
-/// Runs an internal command on the primary of database `db`, addressed to database `on`. `None`: there is no such database.
+/// Runs an internal command on the primary of database `db`, addressed to database `on`. `None`: there is no such database. Where the
+/// shard's primary changes meanwhile the next one is asked, under the same name, and gives the outcome of what it has taken up.
 pub(super) async fn on_primary(
     task: &Task<'_>,
     db: &str,
@@ -54,11 +57,12 @@ pub(super) async fn on_primary(
 ) -> Result<Option<DocBuf>> {
     let mut command = command;
     command.insert("writeConcern", doc! { "w": "majority" });
+    command.insert(REQUEST_ID, Value::uuid(runtime::uuid()));
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&format!("{db}.")).await? else { return Ok(None) };
         let body = task.own(&command, on, &placement.database_versions());
-        match task.write(&placement.primary, &body).await {
+        match task.change(&placement.primary, &body).await {
             Ok(reply) => return Ok(Some(reply)),
             Err(e) => retry.absorb(task, db, e).await?,
         }
@@ -151,7 +155,7 @@ async fn try_as_it_is(task: &Task<'_>, ns: &str, retry: &mut Retry) -> Result<Op
     let placement = task.placement_for_write(ns).await?;
     let shard = placement.home().clone();
     let body = task.forward(&[], &placement.versions(&shard), |_| {});
-    match task.write(&shard, &body).await {
+    match task.change(&shard, &body).await {
         Ok(reply) => Ok(Some(reply)),
         Err(e) => retry.absorb(task, ns, e).await.map(|()| None),
     }
@@ -585,7 +589,7 @@ async fn move_range_by_config(task: &Task<'_>, request: RequestMove) -> Result<(
 /// `split`: at `middle`, or at the median of the chunk that `find` or `bounds` names.
 pub async fn split(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
-    let table = fresh_table(task, &ns).await?;
+    let mut table = fresh_table(task, &ns).await?;
     let given = ["find", "bounds", "middle"].iter().filter(|n| task.get(n).is_some()).count();
     if given == 0 {
         bail!(OPERATION_FAILED, "need to specify find/bounds or middle");
@@ -593,7 +597,7 @@ pub async fn split(task: &Task<'_>) -> Result<DocBuf> {
     if given > 1 {
         bail!(OPERATION_FAILED, "cannot specify several of find, bounds and middle together");
     }
-    let (chunk, point) = match bound(task, "middle") {
+    let (mut chunk, point) = match bound(task, "middle") {
         Some(middle) => at_middle(&table, middle)?,
         None => {
             let chunk = chunk_of(task, &table)?;
@@ -601,16 +605,38 @@ pub async fn split(task: &Task<'_>) -> Result<DocBuf> {
             (chunk, point)
         }
     };
+    let mut repeat = Repeat::default();
+    loop {
+        match split_at(task, &ns, &table, &chunk, &point).await {
+            Err(e) => repeat.absorb(task, e).await?,
+            Ok(()) => return Ok(ok_reply(Document::new())),
+        }
+        table = fresh_table(task, &ns).await?;
+        let key = table.key.encode_bound(&point)?;
+        chunk = table.find(&key).clone();
+        if chunk.min_key == key {
+            return Ok(ok_reply(Document::new()));
+        }
+    }
+}
+
+/// Has the chunk's owner split it.
+async fn split_at(
+    task: &Task<'_>,
+    ns: &str,
+    table: &RoutingTable,
+    chunk: &Chunk,
+    point: &Document,
+) -> CallResult<()> {
     let command = doc! {
-        "splitChunk": ns.as_str(), "from": &*chunk.shard, "keyPattern": table.key.document().clone(),
+        "splitChunk": ns, "from": &*chunk.shard, "keyPattern": table.key.document().clone(),
         "epoch": table.epoch, "timestamp": table.timestamp, "min": chunk.min.clone(), "max": chunk.max.clone(),
-        "splitKeys": [point], "shardVersion": table.collection_version().to_document(),
+        "splitKeys": [point.clone()], "shardVersion": table.collection_version().to_document(),
     };
     let body = task.own(&without_generic(command, "shardVersion"), "admin", &super::body::Versions::NONE);
-    let done = task.write(&chunk.shard, &body).await;
-    task.router.cluster.invalidate(&ns);
-    done?;
-    Ok(ok_reply(Document::new()))
+    let done = task.write_call(Call::new(&chunk.shard, body.doc())).await;
+    task.router.cluster.invalidate(ns);
+    done.map(drop)
 }
 
 /// A member of this name would be read as the version of the request itself.
@@ -645,7 +671,7 @@ async fn median(task: &Task<'_>, ns: &str, table: &RoutingTable, chunk: &Chunk) 
 /// `mergeChunks`: on the shard that owns the range.
 pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
-    let table = fresh_table(task, &ns).await?;
+    let mut table = fresh_table(task, &ns).await?;
     let bounds: Vec<Document> = match task.get("bounds") {
         Some(ValueRef::Array(a)) => {
             a.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect()
@@ -659,19 +685,27 @@ pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
     if min_key >= max_key {
         bail!(OPERATION_FAILED, "min bound must be less than max bound");
     }
-    let shard = table.find(&min_key).shard.clone();
-    let merge = ShardMergeChunks {
-        ns: ns.clone(),
-        bounds: vec![min.clone(), max.clone()],
-        epoch: Some(table.epoch),
-        timestamp: Some(table.timestamp),
-        of_balancer: Flag(false),
-    };
-    let body = task.own(&merge.to_document(), "admin", &super::body::Versions::NONE);
-    let done = task.write(&shard, &body).await;
-    task.router.cluster.invalidate(&ns);
-    done?;
-    Ok(ok_reply(Document::new()))
+    let mut repeat = Repeat::default();
+    loop {
+        let merge = ShardMergeChunks {
+            ns: ns.clone(),
+            bounds: vec![min.clone(), max.clone()],
+            epoch: Some(table.epoch),
+            timestamp: Some(table.timestamp),
+            of_balancer: Flag(false),
+        };
+        let body = task.own(&merge.to_document(), "admin", &super::body::Versions::NONE);
+        let done = task.write_call(Call::new(&table.find(&min_key).shard, body.doc())).await;
+        task.router.cluster.invalidate(&ns);
+        match done {
+            Err(e) => repeat.absorb(task, e).await?,
+            Ok(_) => return Ok(ok_reply(Document::new())),
+        }
+        table = fresh_table(task, &ns).await?;
+        if table.exact(&min_key, &max_key).is_some() {
+            return Ok(ok_reply(Document::new()));
+        }
+    }
 }
 
 /// `mergeAllChunksOnShard`.
@@ -698,8 +732,15 @@ pub async fn clear_jumbo_flag(task: &Task<'_>) -> Result<DocBuf> {
 
 /// The client's command under its config-server name, with its own argument and fields.
 pub async fn to_config(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    task.config(for_config(task, internal_name)).await
+}
+/// The same for one that must not be executed twice: data that are put back again are without what was written in between.
+pub async fn to_config_once(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    task.config_once(for_config(task, internal_name)).await
+}
+fn for_config(task: &Task<'_>, internal_name: &str) -> Document {
     let argument = task.request.argument().map_or(Value::Int32(1), |v| v.to_value());
-    task.config(internal(task, internal_name, argument)).await
+    internal(task, internal_name, argument)
 }
 
 macro_rules! forwarded {

@@ -25,6 +25,8 @@ pub const ATTEMPTS_MAX: usize = 10;
 const STALE_LIMIT: Duration = Duration::from_secs(10);
 /// How often a command that may be repeated is sent when its connection breaks.
 const NETWORK_ATTEMPTS_MAX: usize = 3;
+/// How often a change of metadata is sent whose executor leads no more: it may begin at the old primary, and go on with the next two.
+const CHANGE_ATTEMPTS_MAX: usize = 4;
 
 /// A client's command: what it asked, and what was heard for it.
 pub struct Task<'a> {
@@ -246,13 +248,29 @@ impl<'a> Task<'a> {
             }
         }
     }
-    /// A command of the router's own on the config server, majority-committed, on `admin`.
-    pub async fn config(&self, mut command: Document) -> Result<DocBuf> {
+    /// Sends a change of metadata, which may be sent again: to the next primary where the one that had it leads no more.
+    pub async fn change(&self, shard: &str, body: &DocBuf) -> Result<DocBuf> {
+        let mut repeat = Repeat::default();
+        loop {
+            match self.write_call(Call::new(shard, body.doc())).await {
+                Err(e) => repeat.absorb(self, e).await?,
+                Ok(reply) => return Ok(reply),
+            }
+        }
+    }
+    /// A command of the router's own on the config server, majority-committed, on `admin`. It may be sent again.
+    pub async fn config(&self, command: Document) -> Result<DocBuf> {
+        self.change(CONFIG, &self.for_config(command)).await
+    }
+    /// The same for one that must not be executed twice.
+    pub async fn config_once(&self, command: Document) -> Result<DocBuf> {
+        self.write(CONFIG, &self.for_config(command)).await
+    }
+    fn for_config(&self, mut command: Document) -> DocBuf {
         if !command.contains_key("writeConcern") {
             command.push("writeConcern", doc! { "w": "majority" });
         }
-        let body = self.own(&command, "admin", &Versions::NONE);
-        self.write(CONFIG, &body).await
+        self.own(&command, "admin", &Versions::NONE)
     }
 
     /// Takes over the time of a task that ran for this one.
@@ -403,6 +421,27 @@ impl Retry {
     /// Progress was made: the attempts begin anew.
     pub fn reset(&mut self) {
         *self = Retry::default();
+    }
+}
+
+/// Counts the attempts of one change at finding a member that executes it to its end.
+#[derive(Default)]
+pub struct Repeat {
+    attempts: usize,
+}
+
+impl Repeat {
+    /// Returns when the change can be sent again after this error; gives it back when it is final. An executor that has not reached others is
+    /// there itself, and says how it has ended.
+    pub async fn absorb(&mut self, task: &Task<'_>, failed: Box<RemoteError>) -> Result<()> {
+        self.attempts += 1;
+        let error = failed.error;
+        let is_gone = error.is(NOT_PRIMARY) || (error.is(NETWORK) && failed.reply.is_none());
+        if !is_gone || self.attempts >= CHANGE_ATTEMPTS_MAX || task.in_transaction() {
+            return Err(error);
+        }
+        task.op.check_interrupt()?;
+        task.op.interruptible(pause(20 << self.attempts)).await
     }
 }
 

@@ -216,6 +216,7 @@ impl ShardRole {
         }
         let Some(role) = self.strong() else { return Ok(()) };
         self.resumed.store(true, Ordering::SeqCst);
+        self.ended.store(false, Ordering::SeqCst);
         self.stand_still_if_written()?;
         migration::recovery::recover(&role).await?;
         range_deleter::start(&role);

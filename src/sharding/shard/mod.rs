@@ -58,6 +58,8 @@ pub struct ShardRole {
     watching: AtomicBool,
     /// This reign has taken up what the last one left.
     resumed: AtomicBool,
+    /// The last reign has ended, and no other has begun.
+    ended: AtomicBool,
     /// One refresh of a namespace or database at a time.
     flights: Mutex<named::Named<tokio::sync::Mutex<()>>>,
     /// Every filter given out that may still be alive.
@@ -93,6 +95,7 @@ impl ShardRole {
             assuming: tokio::sync::Mutex::new(()),
             watching: AtomicBool::new(false),
             resumed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             flights: Mutex::default(),
             filters: Mutex::default(),
             tasks: Mutex::default(),
@@ -134,17 +137,23 @@ impl ShardRole {
         self.me.upgrade()
     }
 
-    /// Runs a task of this shard's own until it ends or the shard stops.
+    /// Runs a task of this shard's own until it ends or the shard stops. After that it is dropped: a request of the reign before that begins
+    /// something late would have it run beside what the next primary takes up.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: F) {
-        let handle = runtime::spawn(task).abort_handle();
         let mut tasks = self.tasks.lock();
+        if self.ended.load(Ordering::SeqCst) {
+            return;
+        }
         tasks.retain(|t| !t.is_finished());
-        tasks.push(handle);
+        tasks.push(runtime::spawn(task).abort_handle());
     }
     /// Ends the shard's own tasks; what they were at is taken up by the next primary.
     pub fn stop(&self) {
-        for task in self.tasks.lock().drain(..) {
-            task.abort();
+        {
+            let mut tasks = self.tasks.lock();
+            self.ended.store(true, Ordering::SeqCst);
+            self.resumed.store(false, Ordering::SeqCst);
+            tasks.drain(..).for_each(|task| task.abort());
         }
         self.migrations.abandon();
         self.resharding.abandon();
@@ -153,6 +162,5 @@ impl ShardRole {
         for slot in self.node.namespaces.all() {
             slot.ranges.forget();
         }
-        self.resumed.store(false, Ordering::SeqCst);
     }
 }

@@ -16,7 +16,7 @@
 //! what sessions have done, while nobody writes.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, uuid_of};
+use super::coordinator::{Coordinator, namespace, reply_of, uuid_of};
 use super::{Ddl, split};
 use crate::config::{required, required_doc};
 use crate::driver::phase_of;
@@ -133,7 +133,7 @@ impl Ddl {
         let uuid = self.tracked_uuid(&ns).await?;
         let fields = doc! { COMMAND: command, "collectionUUID": uuid.map(Value::uuid) };
         let state = self.coordinate(op, &CollMod, &ns, fields).await?;
-        Ok(state.get_document("reply").cloned().unwrap_or_default())
+        Ok(reply_of(&state))
     }
 
     /// Notes which bucketing is asked for, if that is another than there is.
@@ -200,7 +200,7 @@ impl Ddl {
             _ => false,
         });
         match self.coordinate(op, &DropIndexes, &ns, fields.clone()).await {
-            Ok(state) => Ok(state.get_document("reply").cloned().unwrap_or_default()),
+            Ok(state) => Ok(reply_of(&state)),
             Err(e) if aborted && e.code == codes::INDEX_NOT_FOUND => {
                 self.drop_what_is_built(op, &ns, fields, &index).await
             }
@@ -246,7 +246,7 @@ impl Ddl {
         command.insert("index", left);
         fields.insert(COMMAND, command);
         let state = self.coordinate(op, &DropIndexes, ns, fields).await?;
-        Ok(state.get_document("reply").cloned().unwrap_or_default())
+        Ok(reply_of(&state))
     }
 
     /// Refuses to drop the last index that the shard key needs, and spares those that serve it where all are to go. With the

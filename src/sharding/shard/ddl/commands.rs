@@ -78,14 +78,14 @@ async fn run_named(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Do
         ddl.role.require_identity()?;
     }
     require_majority(op, request.name())?;
-    let reply = answer(ddl, op, request).await?;
+    let reply = ddl.answer_once(op, request).await?;
     if !LEAVE_NOTHING.contains(&request.name()) {
         op.interruptible(ddl.role.node.wait_all_committed()).await??;
     }
     Ok(reply)
 }
 
-async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+pub(super) async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     match request.name() {
         "_shardsvrCheckMetadataConsistency" => ddl.check_database(op, request).await,
         "_shardsvrCollMod" => ddl.coll_mod(op, request).await,

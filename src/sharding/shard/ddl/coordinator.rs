@@ -4,12 +4,12 @@ use super::joining::{self, Entered, ended};
 use super::locks::{Held, Purpose};
 use super::{
     COORDINATORS, Ddl, coll_mod, create, create_indexes, drop, drop_database, move_primary, refine, rename,
-    reshard, untrack,
+    repeated, reshard, untrack,
 };
 use crate::driver::{self, Performer};
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
-use node::Operation;
+use node::{Operation, Origin};
 use protocol::ddl::{Event, Protocol, UNDO};
 use std::sync::Arc;
 
@@ -55,9 +55,17 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &create_indexes::CreateIndexes,
 ];
 
+/// The member of a coordinator's document that says that change streams know of it.
+const TOLD: &str = "changeStreamsTold";
+
 /// `_id.namespace` of a coordinator's document.
 pub(super) fn namespace(state: &Document) -> &str {
     state.get_document("_id").and_then(|id| id.get_str("namespace")).unwrap_or("")
+}
+
+/// The reply to whoever asked for what a coordinator has done.
+pub(super) fn reply_of(state: &Document) -> Document {
+    state.get_document("reply").cloned().unwrap_or_default()
 }
 
 /// `collectionUUID` of a coordinator's document.
@@ -84,12 +92,16 @@ impl Ddl {
         if let Some(version) = &op.received.database {
             state.push("databaseVersion", version.to_document());
         }
+        let id = repeated::current();
+        if let Some(id) = id {
+            state.push(repeated::REQUEST_ID, Value::uuid(id));
+        }
         state.push("requested", fields.clone());
         for (name, value) in fields.iter() {
             state.push(name, value.clone());
         }
         loop {
-            let outcome = match self.join_or_enter(kind, ns, &fields)? {
+            let outcome = match self.join_or_enter(kind, ns, &fields, id)? {
                 Entered::Joined(outcome) => outcome,
                 Entered::After(given_up) => {
                     op.interruptible(ended(given_up)).await?;
@@ -98,6 +110,9 @@ impl Ddl {
                 Entered::First(run) => {
                     // A client that goes away while it waits for the lock wants nothing done.
                     let held = op.interruptible(self.lock(kind, &state)).await??;
+                    if let Some(reply) = self.outcome_of(id)? {
+                        return Ok(doc! { "reply": reply });
+                    }
                     self.spawn_drive(kind, state.clone(), op.received.database, held, run)?
                 }
             };
@@ -119,8 +134,14 @@ impl Ddl {
         }
     }
 
-    fn join_or_enter(&self, kind: &'static dyn Coordinator, ns: &str, fields: &Document) -> Result<Entered> {
-        self.running.join(ns, kind.protocol().operation, fields, kind.refuses_others())
+    fn join_or_enter(
+        &self,
+        kind: &'static dyn Coordinator,
+        ns: &str,
+        fields: &Document,
+        id: Option<repeated::RequestId>,
+    ) -> Result<Entered> {
+        self.running.join(ns, kind.protocol().operation, fields, kind.refuses_others(), id)
     }
 
     /// Lets a coordinator run, whatever becomes of its client.
@@ -158,7 +179,8 @@ impl Ddl {
         state.insert("recoveredFromDisk", true);
         let requested = state.get_document("requested").cloned().unwrap_or_default();
         // Nothing runs yet that it could join.
-        let Entered::First(mut run) = self.join_or_enter(*kind, namespace(&state), &requested)? else {
+        let id = repeated::id_in(&state);
+        let Entered::First(mut run) = self.join_or_enter(*kind, namespace(&state), &requested, id)? else {
             return Ok(());
         };
         run.begin();
@@ -180,7 +202,7 @@ impl Ddl {
         mut state: Document,
         still: impl Future<Output = Result<bool>>,
     ) -> Result<Option<joining::Outcome>> {
-        let mut run = match self.join_or_enter(kind, namespace(&state), &Document::new())? {
+        let mut run = match self.join_or_enter(kind, namespace(&state), &Document::new(), None)? {
             Entered::Joined(outcome) | Entered::After(outcome) => return Ok(Some(outcome)),
             Entered::First(run) => run,
         };
@@ -200,6 +222,36 @@ impl Ddl {
             run.end(Ok(Document::new()));
         });
         Ok(Some(outcome))
+    }
+
+    /// Tells change streams what a coordinator has committed on a namespace: once, since its document says in the same commit that they were
+    /// told.
+    pub(super) async fn tell_streams(
+        &self,
+        state: &mut Document,
+        ns: &str,
+        uuid: Option<[u8; 16]>,
+        note: Document,
+    ) -> Result<()> {
+        let node = &self.role.node;
+        if state.get_bool(TOLD) != Some(true) {
+            let mut told = state.clone();
+            told.insert(TOLD, true);
+            let (bytes, id) =
+                (told.to_doc_buf(), told.get("_id").cloned().unwrap_or(Value::Null).to_holder());
+            let slots = [node.namespaces.slot(ns), node.namespaces.slot(COORDINATORS)];
+            let tell = |unit: &mut node::WideUnit<'_>| {
+                if let Some(mut unit) = unit.on(ns) {
+                    unit.note(uuid, note);
+                }
+                let Some(mut unit) = unit.on(COORDINATORS) else { return Ok(()) };
+                let found = id.get("").and_then(|id| Some(unit.collection()?.find_id(id)?.0));
+                found.map_or(Ok(()), |record| unit.replace(record, bytes.doc(), Origin::default()))
+            };
+            node.write_wide(&Operation::internal(), &slots, tell).await?;
+            *state = told;
+        }
+        node.wait_all_committed().await
     }
 
     async fn drive(
@@ -259,10 +311,7 @@ impl Performer for Change {
         Box::pin(self.ddl.role.local.put(COORDINATORS, state))
     }
     fn forget<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        let id = state.get("_id").cloned().unwrap_or(Value::Null);
-        Box::pin(async move {
-            self.ddl.role.local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(drop)
-        })
+        Box::pin(self.ddl.forget_coordinator(state))
     }
     fn run<'a>(&'a mut self, phase: &'static str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         self.kind.run(&self.ddl, phase, state)

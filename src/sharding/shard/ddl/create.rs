@@ -10,7 +10,7 @@
 //! ```
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, reply_of};
 use super::distribution::{Wanted, first_chunks};
 use super::timeseries::SERIES_KEY;
 use super::{Ddl, split, timeseries};
@@ -125,7 +125,7 @@ impl Ddl {
         let kept =
             body.into_iter().filter(|(name, _)| !node::generic::is_generic(name) || name == "collation");
         let state = self.coordinate(op, &Create, &ns, doc! { "request": kept.collect::<Document>() }).await?;
-        Ok(state.get_document("reply").cloned().unwrap_or_default())
+        Ok(reply_of(&state))
     }
 
     /// Shards a tracked collection, which may be on any shard: its copy is sharded.
@@ -422,20 +422,15 @@ impl Ddl {
     }
 
     /// Tells change streams that the collection is sharded.
-    async fn note_sharded(&self, ns: &str, state: &Document) -> Result<()> {
+    async fn note_sharded(&self, ns: &str, state: &mut Document) -> Result<()> {
         let body = request(state);
         let note = doc! {
             "shardCollection": ns, "shardKey": key(state)?.document().clone(), "unique": flag(body, "unique", false),
             "numInitialChunks": body.get_i64("numInitialChunks").unwrap_or(0),
             "presplitHashedZones": flag(body, "presplitHashedZones", false),
         };
-        let (uuid, op) = (uuid_of(state)?, Operation::internal());
-        let slot = self.role.node.namespaces.slot(ns);
-        let noted = |unit: &mut node::WriteUnit<'_>| {
-            unit.note(Some(uuid), note);
-            Ok(())
-        };
-        self.role.node.write(&op, &slot, noted).await.map(drop)
+        let uuid = uuid_of(state)?;
+        self.tell_streams(state, ns, Some(uuid), note).await
     }
 
     /// Best effort: a shard that does not hear of it asks when it meets the new version.

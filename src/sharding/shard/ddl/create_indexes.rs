@@ -7,7 +7,7 @@
 //! client that waits for it is interrupted, and when the collection or these indexes are dropped.
 
 use super::coll_mod::{COMMAND, own_command, renamed, unversioned};
-use super::coordinator::{Coordinator, namespace, uuid_of};
+use super::coordinator::{Coordinator, namespace, reply_of, uuid_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
@@ -100,7 +100,7 @@ impl Ddl {
             "timestamp": tracked.get("timestamp").cloned(),
         };
         let state = self.coordinate(op, &CreateIndexes, &ns, fields).await?;
-        Ok(state.get_document("reply").cloned().unwrap_or_default())
+        Ok(reply_of(&state))
     }
 
     /// The reply where every shard has all of the indexes: then no migration need stop for them. What cannot be told is left to

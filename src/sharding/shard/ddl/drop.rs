@@ -1,7 +1,7 @@
 //! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, uuid_of};
+use super::coordinator::{Coordinator, namespace, reply_of, uuid_of};
 use super::{Ddl, split};
 use crate::driver::phase_of;
 use crate::messages::ddl::{CommitDropCollection, DropParticipant, ParticipantBlock};
@@ -89,20 +89,21 @@ impl Ddl {
             && let Some((buckets, entry)) = self.tracked_buckets(&ns).await?
         {
             let uuid = entry.get("uuid").cloned();
-            let fields = doc! { "collectionUUID": uuid, "thisOnly": false, SERIES: ns.as_str() };
+            let reply = doc! { "ns": ns.as_str() };
+            let fields =
+                doc! { "collectionUUID": uuid, "thisOnly": false, SERIES: ns.as_str(), "reply": reply };
             self.abort_builds(&buckets, &|_| true);
             self.log_change("dropCollection.start", &ns, Document::new()).await;
-            self.coordinate(op, &Drop, &buckets, fields).await?;
-            return Ok(doc! { "ns": ns });
+            return Ok(reply_of(&self.coordinate(op, &Drop, &buckets, fields).await?));
         }
         if tracked.is_none() {
             return self.drop_unsharded(op, &ns, wanted).await;
         }
-        let fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
+        let mut fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
+        fields.push("reply", doc! { "ns": ns.as_str() });
         self.abort_builds(&ns, &|_| true);
         self.log_change("dropCollection.start", &ns, Document::new()).await;
-        self.coordinate(op, &Drop, &ns, fields).await?;
-        Ok(doc! { "ns": ns })
+        Ok(reply_of(&self.coordinate(op, &Drop, &ns, fields).await?))
     }
 
     /// What has the name now, with the lock held: it may have become another since the request came.

@@ -4,6 +4,7 @@
 //! the same kind that asks for something else is refused, or waits for the namespace's lock, as its kind wants it: two different
 //! shard keys contradict each other, two different indexes do not. Other kinds wait for the lock.
 
+use super::repeated::RequestId;
 use document::{Document, Result, bail, err};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ type Key = (String, &'static str, Vec<u8>);
 
 struct UnderWay {
     requested: Document,
+    id: Option<RequestId>,
     outcome: Outcomes,
     unwanted: watch::Sender<bool>,
 }
@@ -79,6 +81,7 @@ impl Running {
         operation: &'static str,
         requested: &Document,
         refuses_others: bool,
+        id: Option<RequestId>,
     ) -> Result<Entered> {
         let key = key(ns, operation, requested, refuses_others);
         let mut all = self.0.lock();
@@ -98,9 +101,15 @@ impl Running {
         let (outcome, unwanted) = (Arc::new(watch::Sender::new(None)), watch::Sender::new(false));
         all.insert(
             key.clone(),
-            UnderWay { requested: requested.clone(), outcome: outcome.clone(), unwanted },
+            UnderWay { requested: requested.clone(), id, outcome: outcome.clone(), unwanted },
         );
         Ok(Entered::First(Run { running: self.clone(), key, outcome, begun: false }))
+    }
+
+    /// The coordinator that a request of this name has begun.
+    pub(super) fn begun_by(&self, id: RequestId) -> Option<Outcome> {
+        let all = self.0.lock();
+        all.values().find(|run| run.id == Some(id)).map(|run| run.outcome.subscribe())
     }
 
     /// Whether nobody wants the outcome of a coordinator any more, whose requests do not refuse one another; it says so when
@@ -164,8 +173,9 @@ mod tests {
     #[tokio::test]
     async fn an_equal_request_hears_the_outcome_of_the_first_and_another_is_refused() {
         let running = Arc::<Running>::default();
-        let join =
-            |operation: &'static str, requested: Document| running.join("d.c", operation, &requested, true);
+        let join = |operation: &'static str, requested: Document| {
+            running.join("d.c", operation, &requested, true, None)
+        };
         let Entered::First(run) = join("rename", doc! { "a": 1 }).unwrap() else { panic!("nothing runs") };
         let Entered::Joined(second) = join("rename", doc! { "a": 1 }).unwrap() else {
             panic!("the first runs")
@@ -181,7 +191,8 @@ mod tests {
     #[tokio::test]
     async fn where_requests_may_stand_beside_one_another_only_equal_ones_join() {
         let running = Arc::<Running>::default();
-        let join = |requested: Document| running.join("d.c", "createIndexes", &requested, false).unwrap();
+        let join =
+            |requested: Document| running.join("d.c", "createIndexes", &requested, false, None).unwrap();
         let Entered::First(run) = join(doc! { "a": 1 }) else { panic!("nothing runs") };
         let Entered::First(_other) = join(doc! { "a": 2 }) else { panic!("it is another") };
         let Entered::Joined(second) = join(doc! { "a": 1 }) else { panic!("the first runs") };
@@ -193,7 +204,7 @@ mod tests {
     async fn a_run_is_unwanted_when_the_last_who_waits_leaves() {
         let running = Arc::<Running>::default();
         let requested = doc! { "a": 1 };
-        let join = || running.join("d.c", "createIndexes", &requested, false).unwrap();
+        let join = || running.join("d.c", "createIndexes", &requested, false, None).unwrap();
         let Entered::First(run) = join() else { panic!("nothing runs") };
         let first = run.outcome();
         let Entered::Joined(second) = join() else { panic!("the first runs") };
@@ -216,7 +227,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_one_that_gives_up_may_be_the_first() {
         let running = Arc::<Running>::default();
-        let join = || running.join("d.c", "drop", &doc! {}, true).unwrap();
+        let join = || running.join("d.c", "drop", &doc! {}, true, None).unwrap();
         let (Entered::First(run), Entered::Joined(second)) = (join(), join()) else { panic!("nothing runs") };
         drop(run);
         assert!(ended(second).await.is_none());

@@ -51,6 +51,7 @@ mod locks;
 mod move_primary;
 mod refine;
 mod rename;
+pub(crate) mod repeated;
 mod reshard;
 mod reshard_plan;
 mod sizes;

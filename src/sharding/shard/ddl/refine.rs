@@ -165,30 +165,24 @@ impl Ddl {
         Ok(Document::new())
     }
 
-    async fn commit_refine(&self, state: &Document) -> Result<()> {
-        let ns = namespace(state);
+    async fn commit_refine(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
         let epoch: ObjectId = required(state, "newEpoch", Value::as_object_id)?;
         let known = required(state, "oldTimestamp", Value::as_timestamp)?;
-        let commit = CommitRefine { ns: ns.to_string(), key: key(state)?.clone(), epoch, known };
+        let commit = CommitRefine { ns: ns.clone(), key: key(state)?.clone(), epoch, known };
         self.config(commit.to_document()).await?;
         self.note_refined(state).await?;
         let details = doc! { "newKey": key(state)?.clone(), "newEpoch": epoch };
-        self.log_change("refineCollectionShardKey.end", ns, details).await;
+        self.log_change("refineCollectionShardKey.end", &ns, details).await;
         Ok(())
     }
 
     /// Tells change streams.
-    async fn note_refined(&self, state: &Document) -> Result<()> {
-        let ns = namespace(state);
+    async fn note_refined(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
         let old = state.get_document("oldKey").cloned().unwrap_or_default();
-        let note =
-            doc! { "refineCollectionShardKey": ns, "shardKey": key(state)?.clone(), "oldShardKey": old };
-        let (uuid, op, slot) = (uuid_of(state), Operation::internal(), self.role.node.namespaces.slot(ns));
-        let noted = |unit: &mut node::WriteUnit<'_>| {
-            unit.note(uuid, note);
-            Ok(())
-        };
-        self.role.node.write(&op, &slot, noted).await?;
-        self.role.node.wait_operation_committed(&op).await
+        let note = doc! { "refineCollectionShardKey": ns.as_str(), "shardKey": key(state)?.clone(), "oldShardKey": old };
+        let uuid = uuid_of(state);
+        self.tell_streams(state, &ns, uuid, note).await
     }
 }

@@ -96,6 +96,9 @@ impl Ddl {
         check_name(&to)?;
         check_names(&from, &to)?;
         self.check_primary(op, request.db).await?;
+        if self.has_renamed(&to)? {
+            return Ok(Document::new());
+        }
         let drop_target = DropTarget::parse(request.body)?;
         let expected = body.get("collectionUUID").and_then(Value::as_uuid);
         let (source, existing) = (self.tracked(&from).await?, self.tracked(&to).await?);
@@ -149,6 +152,9 @@ impl Ddl {
         drop_target: DropTarget,
     ) -> Result<Document> {
         let _held = self.locks.take(&[from, to], &format!("rename of {from} to {to}")).await?;
+        if self.has_renamed(to)? {
+            return Ok(Document::new());
+        }
         if self.tracked(from).await?.is_some() || self.tracked(to).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a collection was sharded meanwhile");
         }
@@ -160,6 +166,7 @@ impl Ddl {
             self.place_here(split(to).0).await?;
         }
         self.log_change("renameCollection.start", from, rename_details(from, to)).await;
+        self.note_renaming(self.uuid_here(from)).await?;
         node::ddl::rename::rename(&self.role.node, op, from, to, drop_target).await?;
         self.log_change("renameCollection.end", from, rename_details(from, to)).await;
         Ok(Document::new())

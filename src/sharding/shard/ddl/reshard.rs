@@ -82,7 +82,9 @@ impl Coordinator for Reshard {
                 ReshardPhase::Clone => {
                     ddl.unless_aborted(state, ddl.clone_everything(state)).await.map_err(tell_anew)
                 }
-                ReshardPhase::BlockWrites => ddl.unless_aborted(state, ddl.block_and_drain(state)).await,
+                ReshardPhase::BlockWrites => {
+                    ddl.unless_aborted(state, ddl.block_and_drain(state)).await.map_err(tell_anew)
+                }
                 ReshardPhase::Commit => ddl.commit_reshard(state).await,
                 ReshardPhase::SwitchCollections => ddl.switch_everywhere(state).await,
                 ReshardPhase::UnblockCrud => {
@@ -149,7 +151,8 @@ fn recipients(state: &Document) -> Vec<String> {
         .collect();
     owners.into_iter().collect()
 }
-/// A participant that has restarted or was deposed in the middle of the copy knows nothing of it: the copy begins anew.
+/// A participant that has restarted or was deposed in the middle of the copy knows nothing of it: the copy begins anew, or all of it does by
+/// the router that asked for it.
 fn tell_anew(e: Error) -> Error {
     match e.code {
         codes::NO_SUCH_RESHARD_COLLECTION => err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "{}", e.message),
@@ -306,7 +309,7 @@ impl Ddl {
         }
     }
 
-    async fn commit_reshard(&self, state: &Document) -> Result<()> {
+    async fn commit_reshard(&self, state: &mut Document) -> Result<()> {
         let ns = namespace(state);
         self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await?;
         // The catalog knows that of a tracked collection.
@@ -327,27 +330,22 @@ impl Ddl {
     }
 
     /// Tells change streams.
-    async fn note_resharded(&self, state: &Document) -> Result<()> {
+    async fn note_resharded(&self, state: &mut Document) -> Result<()> {
         if provenance(state) != "reshardCollection" {
             return Ok(());
         }
-        let ns = namespace(state);
+        let ns = namespace(state).to_string();
         let request = state.get_document("request").cloned().unwrap_or_default();
         let mut note = doc! {
-            "reshardCollection": ns, "reshardUUID": state.get("reshardingUUID").cloned(),
+            "reshardCollection": ns.as_str(), "reshardUUID": state.get("reshardingUUID").cloned(),
             "shardKey": state.get("key").cloned(), "oldShardKey": state.get("oldKey").cloned(), "unique": false,
             "numInitialChunks": request.get_i64("numInitialChunks").unwrap_or(0),
         };
         if let Some(zones) = request.get_present("zones") {
             note.push("zones", zones.clone());
         }
-        let (uuid, op) = (uuid_in(state, "newUUID")?, Operation::internal());
-        let noted = |unit: &mut node::WriteUnit<'_>| {
-            unit.note(Some(uuid), note);
-            Ok(())
-        };
-        self.role.node.write(&op, &self.role.node.namespaces.slot(ns), noted).await?;
-        self.role.node.wait_operation_committed(&op).await
+        let uuid = uuid_in(state, "newUUID")?;
+        self.tell_streams(state, &ns, Some(uuid), note).await
     }
 
     async fn switch_everywhere(&self, state: &Document) -> Result<()> {
@@ -372,6 +370,7 @@ impl Ddl {
         let ns = namespace(state);
         // From here no commit that is still under way can succeed. One that has, unknown to the coordinator, counts.
         if self.end_on_config(state, false).await? {
+            self.note_resharded(&mut state.clone()).await?;
             self.switch_everywhere(state).await?;
             self.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
             return self.clean_after_reshard(state).await;

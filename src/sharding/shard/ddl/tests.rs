@@ -74,6 +74,8 @@ impl Transport for Network {
             let found = self.shards.lock().get(host).map(|(ddl, down)| (ddl.clone(), down.subscribe()));
             let (ddl, mut down) = found.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
             tokio::select! {
+                // Nobody hears what a node says that has lost power.
+                biased;
                 _ = down.wait_for(|down| *down) => Err(err!(HOST_UNREACHABLE, "{host} went down")),
                 answer = serve_shard(&ddl, host, db, &command) => answer,
             }
@@ -452,6 +454,15 @@ struct Story {
     command: fn() -> (&'static str, Document),
 }
 
+impl Story {
+    /// The command as a router sends it, however often.
+    fn asked(&self) -> (&'static str, Document) {
+        let (db, mut command) = (self.command)();
+        command.push(repeated::REQUEST_ID, Value::uuid([7; 16]));
+        (db, command)
+    }
+}
+
 const STORIES: &[Story] = &[
     Story {
         protocol: &protocols::CREATE_COLLECTION,
@@ -623,6 +634,11 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
     if story.protocol.operation == "renameCollection_V2" && persisted {
         assert_eq!(c.catalog().catalog().find_collection("d.h2").unwrap().map(|s| s.info.uuid), source);
     }
+    let (db, command) = story.asked();
+    let repeated = c.send("a", db, command).await;
+    assert!(repeated.is_ok(), "{name}: repeated by its router: {repeated:?}");
+    c.settle().await;
+    assert!(c.happened(story.protocol), "{name}: repeated");
 }
 
 impl Cluster {
@@ -630,7 +646,7 @@ impl Cluster {
     async fn crash_in(&self, story: &Story, name: &str) {
         let ddl = self.ddl("a");
         ddl.role.node.failpoints.configure(name, Mode::AlwaysOn, doc! {});
-        let (db, command) = (story.command)();
+        let (db, command) = story.asked();
         let reached = async {
             let waited = ddl.role.node.failpoints.wait_entered(name, 1);
             tokio::time::timeout(FOREVER, waited).await.unwrap_or_else(|_| panic!("{name} is not reached"));
@@ -790,6 +806,17 @@ async fn a_resharding_that_was_committed_unknown_to_its_coordinator_is_not_undon
     c.settle().await;
     assert!(c.happened(&protocols::RESHARD));
     assert_eq!(c.findings().await, [""; 0]);
+}
+
+/// It had passed the check of who leads. What it would begin, the next primary does not know of.
+#[tokio::test]
+async fn a_request_of_the_reign_before_begins_nothing() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    c.ddl("a").stop();
+    let refused = c.send("a", "d", doc! { "_shardsvrDropCollection": "h" }).await.unwrap_err();
+    assert_eq!(refused.code, codes::INTERRUPTED_AT_SHUTDOWN);
+    assert_eq!((c.count("a", "d.h"), c.count("b", "d.h")), (Some(0), Some(0)));
 }
 
 /// A shard stands still when writes are to be blocked: the other does not wait for it longer than writes may wait.

@@ -1,0 +1,113 @@
+//! Requests that routers repeat.
+//!
+//! A router gives each change that it asks for a name of its own. Where the primary that it asked steps down or dies, it asks the next
+//! one under that name: for the outcome of the coordinator that goes on there, or has ended there.
+//!
+//! ```text
+//! config.system.sharding_ddl_outcomes   { _id: UUID of the request, at: date, reply }      DO NOT CHANGE
+//!                                       { _id: UUID of the request, at: date, renames: UUID }   of a rename without coordinator
+//! ```
+//! Invariant: the outcome of a coordinator that has done its work is written in the commit that removes its document. One that failed has left
+//! nothing, and its request may run anew.
+
+use super::commands::answer;
+use super::coordinator::reply_of;
+use super::joining::ended;
+use super::{COORDINATORS, Ddl};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, doc};
+use node::write::unit::BatchWrite;
+use node::{Operation, Request};
+use protocol::ddl::UNDO;
+use std::time::Duration;
+
+/// The member of requests and of coordinators' documents that names a request.
+pub(crate) const REQUEST_ID: &str = "requestId";
+pub(super) type RequestId = [u8; 16];
+
+/// Where outcomes are kept.
+pub(crate) const OUTCOMES: &str = "config.system.sharding_ddl_outcomes";
+/// For how long: a router that repeats does so at once.
+const KEPT: Duration = Duration::from_secs(600);
+
+tokio::task_local! {
+    /// The request that this task answers.
+    static CURRENT: RequestId;
+}
+
+pub(super) fn current() -> Option<RequestId> {
+    CURRENT.try_with(|id| *id).ok()
+}
+pub(super) fn id_in(state: &Document) -> Option<RequestId> {
+    state.get(REQUEST_ID).and_then(Value::as_uuid)
+}
+fn without_id(body: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| body.iter().filter(|e| e.name() != REQUEST_ID).for_each(|e| w.element(&e)))
+}
+
+impl Ddl {
+    /// Answers a request, once: a repetition is given the outcome of what it has begun before.
+    pub(super) async fn answer_once(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let Some(id) = request.body.get(REQUEST_ID).and_then(|v| v.as_uuid()) else {
+            return answer(self, op, request).await;
+        };
+        while let Some(outcome) = self.running.begun_by(id) {
+            if let Some(done) = op.interruptible(ended(outcome)).await? {
+                return done.map(|state| reply_of(&state));
+            }
+        }
+        if let Some(reply) = self.outcome_of(Some(id))? {
+            return Ok(reply);
+        }
+        let body = without_id(request.body);
+        CURRENT.scope(id, answer(self, op, Request { body: body.doc(), ..request })).await
+    }
+
+    /// The reply to a request whose coordinator has done its work.
+    pub(super) fn outcome_of(&self, id: Option<RequestId>) -> Result<Option<Document>> {
+        let Some(id) = id else { return Ok(None) };
+        let found = self.role.local.find_one(OUTCOMES, &doc! { "_id": Value::uuid(id) })?;
+        Ok(found.filter(|found| found.contains_key("reply")).map(|found| reply_of(&found)))
+    }
+
+    /// Notes which collection the request is about to rename here, in one step: so a repetition can tell whether that has happened.
+    pub(super) async fn note_renaming(&self, uuid: Option<[u8; 16]>) -> Result<()> {
+        let (Some(id), Some(uuid)) = (current(), uuid) else { return Ok(()) };
+        let at = Value::DateTime(self.role.node.now_ms());
+        let intent = doc! { "_id": Value::uuid(id), "at": at, "renames": Value::uuid(uuid) };
+        self.role.local.put(OUTCOMES, &intent).await
+    }
+    /// Whether an attempt before has given its collection this name.
+    pub(super) fn has_renamed(&self, to: &str) -> Result<bool> {
+        let Some(id) = current() else { return Ok(false) };
+        let found = self.role.local.find_one(OUTCOMES, &doc! { "_id": Value::uuid(id) })?;
+        let renamed = found.and_then(|found| found.get("renames").and_then(Value::as_uuid));
+        Ok(renamed.is_some() && renamed == self.uuid_here(to))
+    }
+
+    /// Removes the document of a coordinator that has ended.
+    pub(super) async fn forget_coordinator(&self, state: &Document) -> Result<()> {
+        let (local, node) = (&self.role.local, &self.role.node);
+        let id = state.get("_id").cloned().unwrap_or(Value::Null);
+        let request = id_in(state).filter(|_| state.get_str("phase") != Some(UNDO));
+        let Some(request) = request else {
+            return local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(drop);
+        };
+        local.ensure_collection(OUTCOMES, &[]).await?;
+        let now = node.now_ms();
+        let old = Value::DateTime(now.saturating_sub(KEPT.as_millis() as i64));
+        let outcome =
+            doc! { "_id": Value::uuid(request), "at": Value::DateTime(now), "reply": reply_of(state) };
+        let mut writes = vec![
+            BatchWrite::Put { ns: OUTCOMES.to_string(), doc: outcome },
+            BatchWrite::Delete { ns: COORDINATORS.to_string(), id },
+        ];
+        for found in local.find(OUTCOMES, &doc! { "at": { "$lt": old } })? {
+            let id = found.get("_id").cloned().unwrap_or(Value::Null);
+            writes.push(BatchWrite::Delete { ns: OUTCOMES.to_string(), id });
+        }
+        if let Some(appended) = node.commit_batch(&Operation::internal(), &writes).await? {
+            node.wait_committed(appended.position).await?;
+        }
+        Ok(())
+    }
+}

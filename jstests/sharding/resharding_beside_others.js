@@ -32,8 +32,12 @@ const untouched = () => {
     assert.eq(0, config.reshardingOperations.countDocuments({}));
     for (const shard of [st.shard0, st.shard1]) {
         assert.eq([], shard.getDB(dbName).getCollectionNames().filter((n) => n.includes("resharding")));
+        for (const side of ["donor", "recipient"]) {
+            assert.eq(0, shard.getDB("config").getCollection("localReshardingOperations." + side).countDocuments({}));
+        }
     }
 };
+const figures = (shard) => shard.adminCommand({serverStatus: 1}).shardingStatistics.resharding;
 const running = () => admin.aggregate([{$currentOp: {allUsers: true}}, {$match: {desc: {$regex: "^Resharding"}}}]).toArray();
 
 // Seen while it runs; what conflicts is refused, what is equal joins; aborted, everything is as before.
@@ -45,7 +49,21 @@ whileHung(st.shard0, "reshardingPauseCoordinatorInCloning", (point) => {
     assert.eq([first, second], operation.donorShards.map((s) => s.id).sort());
     assert.eq(operation._id, entry().reshardingFields.reshardingUUID);
     const rows = running();
-    assert(rows.some((r) => r.recipientState) && rows.some((r) => r.donorState), tojson(rows));
+    const by = (member) => rows.filter((r) => member in r);
+    assert.eq([2, 2, ["cloning"]], [by("recipientState").length, by("donorState").length, by("coordinatorState").map((r) => r.coordinatorState)]);
+    assert.eq(["creating-collection", 50, -1], ["recipientState", "approxDocumentsToCopy", "remainingOperationTimeEstimatedSecs"].map((m) => Number(by("recipientState")[0][m]) || by("recipientState")[0][m]));
+    const documents = (side) => [st.shard0, st.shard1].map((s) => s.getDB("config").getCollection("localReshardingOperations." + side).findOne({ns: ns}));
+    for (const donor of documents("donor")) {
+        assert.eq([operation._id, operation.ui, {y: 1}, [first, second]], [donor._id, donor.ui, donor.reshardingKey, donor.recipientShards.sort()]);
+        assert.eq(["donating-initial-data", 50], [donor.mutableState.state, Number(donor.mutableState.documentsToClone)]);
+        assert.lte(0, timestampCmp(operation.cloneTimestamp, donor.mutableState.minFetchTimestamp));
+    }
+    for (const recipient of documents("recipient")) {
+        assert.eq(["creating-collection", operation.cloneTimestamp], [recipient.mutableState.state, recipient.cloneTimestamp]);
+        assert.eq([first, second], recipient.donorShards.sort());
+    }
+    const steps = figures(st.shard1).currentInSteps;
+    assert.eq([1, 1, 0], [2, 3].map((n) => Number(steps["countInstancesIn" + (n === 2 ? "RecipientState2CreatingCollection" : "DonorState2DonatingInitialData")])).concat(Number(steps.countInstancesInCoordinatorState3Cloning)));
     assert.commandFailedWithCode(admin.runCommand({moveRange: ns, min: {x: 50}, max: {x: MaxKey}, toShard: first}), 117);
     assert.commandFailedWithCode(admin.runCommand(reshard({z: 1})), 117);
     const other = dbName + ".other";
@@ -63,6 +81,7 @@ whileHung(st.shard0, "reshardingPauseCoordinatorInCloning", (point) => {
 });
 assert.commandFailedWithCode(admin.runCommand({abortReshardCollection: ns}), 339);
 assert.eq([], running());
+assert.eq([1, 0, 0, 1], ["countStarted", "countSucceeded", "countFailed", "countCanceled"].map((n) => Number(figures(st.shard0)[n])));
 untouched();
 assert.eq(101, stale.find().itcount());
 

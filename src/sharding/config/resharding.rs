@@ -111,7 +111,7 @@ impl ConfigServer {
     pub async fn set_resharding_state(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingSetState::COMMAND)?;
         self.ensure().await?;
-        let ReshardingSetState { of, state } = ReshardingSetState::parse(request.body)?;
+        let ReshardingSetState { of, state, clone_timestamp } = ReshardingSetState::parse(request.body)?;
         let ns = of.ns.as_str();
         let point = match state.as_str() {
             "cloning" => Some("reshardingPauseCoordinatorBeforeCloning"),
@@ -126,6 +126,9 @@ impl ConfigServer {
             return Ok(Document::new());
         };
         operation.insert("state", state);
+        if let Some(from) = clone_timestamp {
+            operation.insert("cloneTimestamp", from);
+        }
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(mut entry) =
             self.catalog().collection_document(ns).filter(|e| e.contains_key("reshardingFields"))

@@ -3,7 +3,7 @@
 
 use super::Flag;
 use super::ddl::FirstChunk;
-use document::Document;
+use document::{Document, Timestamp};
 
 part! {
     /// Which operation a message is of.
@@ -55,6 +55,8 @@ message! {
     ReshardDonate = "_shardsvrReshardDonate" {
         of "resharding": Resharding,
         to_come "toCome": Distribution,
+        /// The command that a client gave.
+        provenance "provenance": String,
     }
 }
 
@@ -65,6 +67,12 @@ message! {
         to_come "toCome": Distribution,
         options "options": Document,
         indexes "indexes": Vec<Document>,
+        provenance "provenance": String,
+        /// About what will come to this recipient.
+        documents "approxDocumentsToCopy": i64,
+        bytes "approxBytesToCopy": i64,
+        /// Since when no donor's documents were taken without what became of them.
+        clone_timestamp "cloneTimestamp": Option<Timestamp>,
     }
 }
 
@@ -127,6 +135,7 @@ message! {
     ReshardingSetState = "_configsvrReshardingSetState" {
         of "resharding": Resharding,
         state "state": String,
+        clone_timestamp "cloneTimestamp": Option<Timestamp>,
     }
 }
 

@@ -221,5 +221,6 @@ pub fn sharding_statistics(role: &ShardRole) -> Document {
     d.push("rangeDeleterTasks", tasks.len() as i64);
     d.push("numOrphanDocs", tasks.iter().filter(|t| !t.pending).map(|t| t.orphans).sum::<i64>());
     d.push("catalogCache", role.cache.statistics());
+    d.0.extend(role.resharding.statistics().0);
     d
 }

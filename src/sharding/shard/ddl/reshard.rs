@@ -32,14 +32,17 @@ use crate::messages::resharding::{
 };
 use crate::messages::{self, Flag, Message};
 use crate::routing::table::SERIES;
+use crate::shard::resharding::progress::{self, Progress};
 use crate::shard::resharding::{self, donor, recipient};
-use document::{Document, Error, Result, Value, bail, codes, doc, err};
+use crate::shard::statistics::add;
+use document::{Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
 use parking_lot::Mutex;
 use protocol::ddl::protocols::ReshardPhase;
 use protocol::ddl::{Protocol, UNDO, protocols};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -233,6 +236,8 @@ impl Ddl {
             zones: zones_to_come(state)?,
         };
         self.config(begin.to_document()).await?;
+        self.progress(state)?.enter("preparing-to-donate");
+        add(&self.figures(state).started, 1);
         let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
         self.log_change("reshardCollection.start", namespace(state), details).await;
         Ok(())
@@ -247,9 +252,13 @@ impl Ddl {
 
     async fn clone_everything(&self, state: &Document) -> Result<()> {
         let (of, recipients) = (operation_of(state)?, recipients(state));
-        let donate = ReshardDonate { of: of.clone(), to_come: to_come(state)? };
+        let provenance = provenance(state).to_string();
+        let donate =
+            ReshardDonate { of: of.clone(), to_come: to_come(state)?, provenance: provenance.clone() };
         let replies = self.on_shards(&donate.to_come.donors, "admin", donate.to_document()).await?;
-        let documents = replies.iter().filter_map(|(_, r)| r.get_i64("documents")).sum();
+        let sum = |name: &str| replies.iter().filter_map(|(_, r)| r.get_i64(name)).sum::<i64>();
+        let (documents, bytes, n) = (sum("documents"), sum("bytes"), recipients.len().max(1) as i64);
+        let from = replies.iter().filter_map(|(_, r)| r.get("minFetchTimestamp")?.as_timestamp()).max();
         let Some((_, definition)) = replies.into_iter().next() else {
             bail!(INTERNAL_ERROR, "there is no donor")
         };
@@ -260,9 +269,18 @@ impl Ddl {
             &resharding::documents(&definition, "indexes"),
             documents,
         )?;
-        let prepare = ReshardPrepare { of: of.clone(), to_come: donate.to_come, options, indexes };
+        let prepare = ReshardPrepare {
+            of: of.clone(),
+            to_come: donate.to_come,
+            options,
+            indexes,
+            provenance,
+            documents: documents / n,
+            bytes: bytes / n,
+            clone_timestamp: from,
+        };
         self.on_shards(&self.holders(state)?, "admin", prepare.to_document()).await?;
-        self.show_state(state, "cloning").await?;
+        self.show(state, "cloning", from).await?;
         self.role.node.failpoints.pause_while_set("reshardingPauseCoordinatorInCloning").await;
         self.on_shards(&recipients, "admin", ReshardClone { of }.to_document()).await?;
         self.show_state(state, "applying").await?;
@@ -311,6 +329,7 @@ impl Ddl {
 
     async fn commit_reshard(&self, state: &mut Document) -> Result<()> {
         let ns = namespace(state);
+        self.progress(state)?.enter("committing");
         self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await?;
         // The catalog knows that of a tracked collection.
         let collation = match tracked_uuid(state) {
@@ -359,6 +378,9 @@ impl Ddl {
         // Best effort: who does not hear of it asks when a request brings the new version.
         self.refresh_everywhere(namespace(state)).await?;
         self.wishes.forget(uuid_in(state, "newUUID")?);
+        if self.role.resharding.has_ended(uuid_in(state, "newUUID")?) {
+            add(&self.figures(state).succeeded, 1);
+        }
         let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
         self.log_change("reshardCollection.end", namespace(state), details).await;
         Ok(())
@@ -376,8 +398,14 @@ impl Ddl {
             return self.clean_after_reshard(state).await;
         }
         self.release_everywhere(state).await?;
+        let canceled = self.wishes.of(uuid_in(state, "newUUID")?).borrow().abort;
         self.abort_everywhere(state).await?;
-        self.thaw(ns, tracked_uuid(state)).await
+        self.thaw(ns, tracked_uuid(state)).await?;
+        if self.role.resharding.has_ended(uuid_in(state, "newUUID")?) {
+            let figures = self.figures(state);
+            add(if canceled { &figures.canceled } else { &figures.failed }, 1);
+        }
+        Ok(())
     }
 
     /// What was copied goes. A shard that was removed has nothing any more.
@@ -415,9 +443,25 @@ impl Ddl {
     }
 
     /// Shows in the catalog how far it is.
-    async fn show_state(&self, state: &Document, name: &str) -> Result<()> {
-        let set = ReshardingSetState { of: operation_of(state)?, state: name.to_string() };
+    async fn show_state(&self, state: &Document, name: &'static str) -> Result<()> {
+        self.show(state, name, None).await
+    }
+    /// The same, with the time since when changes are taken.
+    async fn show(&self, state: &Document, name: &'static str, from: Option<Timestamp>) -> Result<()> {
+        self.progress(state)?.enter(name);
+        let of = operation_of(state)?;
+        let set = ReshardingSetState { of, state: name.to_string(), clone_timestamp: from };
         self.config(set.to_document()).await.map(drop)
+    }
+    /// What `currentOp` says of it on this shard.
+    fn progress(&self, state: &Document) -> Result<Arc<Progress>> {
+        let of = operation_of(state)?;
+        let new =
+            || Progress::new(&progress::COORDINATOR, &of, provenance(state), "initializing", Document::new());
+        Ok(self.role.resharding.coordinated(of.new, new))
+    }
+    fn figures(&self, state: &Document) -> &progress::Ended {
+        &self.role.resharding.figures.of(provenance(state)).ended
     }
 
     /// The coordinator's document of a resharding of `ns`.
@@ -531,7 +575,7 @@ impl Ddl {
         match request.name() {
             ReshardSample::COMMAND => donor::sample(role, ReshardSample::read(&body)?).await,
             ReshardDonate::COMMAND => donor::donate(role, ReshardDonate::read(&body)?, attempt).await,
-            ReshardConfirm::COMMAND => donor::confirm(role, &ReshardConfirm::read(&body)?.of),
+            ReshardConfirm::COMMAND => donor::confirm(role, &ReshardConfirm::read(&body)?.of).await,
             ReshardPrepare::COMMAND => recipient::prepare(role, ReshardPrepare::read(&body)?, attempt).await,
             ReshardClone::COMMAND => {
                 let recipient = receives(&ReshardClone::read(&body)?.of)?;

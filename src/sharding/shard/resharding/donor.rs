@@ -1,6 +1,7 @@
 //! The donor's side: what it hands out, and whether the collection is still what it was.
 
-use super::{Part, row, table_of, unknown};
+use super::progress::{self, Progress, seconds};
+use super::{Part, table_of, unknown};
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::resharding::{ReshardDonate, ReshardFetch, ReshardSample, Resharding};
 use crate::routing::{Routing, RoutingTable};
@@ -11,7 +12,6 @@ use crate::shard::migration::source::{Selection, Source};
 use document::{Doc, DocBuf, Document, Result, bail, doc, err};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use storage::{CollectionSnapshot, CollectionView, RecordId};
 
 /// More sampled keys than this are not asked for.
@@ -28,13 +28,14 @@ struct Handout {
 /// A collection that is given away under a resharding.
 pub struct Donor {
     ns: String,
-    resharding: [u8; 16],
+    pub(super) progress: Progress,
+    /// What its state says besides its name.
+    details: Document,
     attempt: Option<Run>,
     handouts: BTreeMap<String, Handout>,
     /// As they were told to the recipients.
     options: Document,
     indexes: Vec<Document>,
-    blocking: AtomicBool,
     documents: i64,
     bytes: i64,
 }
@@ -77,13 +78,16 @@ fn definition(snapshot: &CollectionSnapshot) -> (Document, Vec<Document>) {
 /// NamespaceNotFound (26), ConflictingOperationInProgress (117).
 pub(crate) async fn donate(
     role: &Arc<ShardRole>,
-    ReshardDonate { of, to_come }: ReshardDonate,
+    ReshardDonate { of, to_come, provenance }: ReshardDonate,
     attempt: Option<Run>,
 ) -> Result<Document> {
     let own = role.require_identity()?.name.to_string();
     let ns = of.ns.as_str();
     let now = placement_now(role, ns, of.old, of.tracked.0).await?;
+    let key = to_come.key.clone();
     let to_come = Arc::new(table_of(ns, &ShardKeyPattern::parse(&to_come.key)?, &to_come.chunks)?);
+    // What happens from here on is among the changes.
+    let from = role.node.cluster_time();
     let snapshot = snapshot_of(role, ns)?;
     if snapshot.meta().uuid != of.old {
         bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} is another than its resharding began with");
@@ -98,19 +102,24 @@ pub(crate) async fn donate(
             Handout { source: tokio::sync::Mutex::new(source), sessions: tokio::sync::Mutex::new(sessions) };
         handouts.insert(recipient.to_string(), handout);
     }
+    let recipients: Vec<String> = handouts.keys().cloned().collect();
+    let more = doc! { "reshardingKey": key, "recipientShards": recipients };
+    let (documents, bytes) = (snapshot.len() as i64, snapshot.data_bytes() as i64);
     let donor = Donor {
         ns: ns.to_string(),
-        resharding: of.id,
+        progress: Progress::new(&progress::DONOR, &of, &provenance, "donating-initial-data", more),
+        details: doc! { "minFetchTimestamp": from, "documentsToClone": documents, "bytesToClone": bytes },
         attempt,
         handouts,
         options: options.clone(),
         indexes: indexes.clone(),
-        blocking: AtomicBool::new(false),
-        documents: snapshot.len() as i64,
-        bytes: snapshot.data_bytes() as i64,
+        documents,
+        bytes,
     };
+    donor.progress.write(role, donor.details.clone()).await?;
     let reply = doc! {
         "options": options, "indexes": indexes, "documents": donor.documents, "bytes": donor.bytes,
+        "minFetchTimestamp": from,
     };
     role.resharding.donate(of.new, donor);
     Ok(reply)
@@ -137,6 +146,9 @@ pub(crate) async fn fetch(role: &Arc<ShardRole>, asked: ReshardFetch) -> Result<
             Ok(batch)
         }
         "changes" => {
+            if donor.progress.enter("donating-oplog-entries") {
+                donor.progress.write(role, donor.details.clone()).await?;
+            }
             let mut source = handout.source.lock().await;
             let part = source.changes(|| snapshot_of(role, &donor.ns)).await?;
             source.check()?;
@@ -150,25 +162,23 @@ pub(crate) async fn fetch(role: &Arc<ShardRole>, asked: ReshardFetch) -> Result<
 ///
 /// # Errors
 /// Interrupted (11601) when its indexes or options are others, NoSuchReshardCollection (339).
-pub(crate) fn confirm(role: &ShardRole, of: &Resharding) -> Result<Document> {
+pub(crate) async fn confirm(role: &ShardRole, of: &Resharding) -> Result<Document> {
     let donor = role.resharding.donor(of.new)?;
     let now = definition(&snapshot_of(role, &donor.ns)?);
     if now != (donor.options.clone(), donor.indexes.clone()) {
         bail!(INTERRUPTED, "indexes or options of {} changed during its resharding", donor.ns);
     }
-    donor.blocking.store(true, Ordering::Relaxed);
+    donor.progress.enter("blocking-writes");
+    donor.progress.write(role, donor.details.clone()).await?;
     Ok(Document::new())
 }
 
 impl Donor {
     pub(super) fn current(&self) -> Document {
-        let mut d = row("ReshardingDonorService", &self.resharding, &self.ns);
-        let state =
-            if self.blocking.load(Ordering::Relaxed) { "blocking-writes" } else { "donating-oplog-entries" };
-        d.push("donorState", state);
+        let mut d = self.progress.row();
         d.push("approxDocumentsToCopy", self.documents);
         d.push("approxBytesToCopy", self.bytes);
-        d.push("opStatus", "running");
+        d.push("totalCriticalSectionTimeElapsedSecs", seconds(self.progress.time_in("blocking-writes")));
         d
     }
 }

@@ -19,11 +19,13 @@
 //! refused, and it begins the copy anew or gives up; what is on disk then is the temporary collection only.
 
 pub mod donor;
+pub(crate) mod progress;
 pub mod recipient;
 
 pub use donor::Donor;
 pub use recipient::Recipient;
 
+use self::progress::{AllFigures, Progress};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::ddl::FirstChunk;
@@ -40,6 +42,9 @@ use std::sync::Arc;
 pub struct Reshardings {
     donors: Mutex<BTreeMap<[u8; 16], Arc<Donor>>>,
     recipients: Mutex<BTreeMap<[u8; 16], Arc<Recipient>>>,
+    /// Those that this shard coordinates.
+    coordinated: Mutex<BTreeMap<[u8; 16], Arc<Progress>>>,
+    pub(crate) figures: AllFigures,
 }
 
 impl Reshardings {
@@ -76,25 +81,36 @@ impl Reshardings {
     pub(crate) fn abandon(&self) {
         self.donors.lock().clear();
         self.recipients.lock().clear();
+        self.coordinated.lock().clear();
+    }
+    /// What is known of the one that this shard coordinates; `new` makes that of one that is not known.
+    pub(crate) fn coordinated(&self, uuid: [u8; 16], new: impl FnOnce() -> Progress) -> Arc<Progress> {
+        self.coordinated.lock().entry(uuid).or_insert_with(|| Arc::new(new())).clone()
+    }
+    /// Forgets one that this shard has coordinated; whether it began here.
+    pub(crate) fn has_ended(&self, uuid: [u8; 16]) -> bool {
+        self.coordinated.lock().remove(&uuid).is_some_and(|p| p.has_entered("preparing-to-donate"))
+    }
+    /// Members of `shardingStatistics`.
+    pub(crate) fn statistics(&self) -> Document {
+        let (donors, recipients, coordinated) =
+            (self.donors.lock(), self.recipients.lock(), self.coordinated.lock());
+        let parts = donors.values().map(|d| &d.progress).chain(recipients.values().map(|r| &r.progress));
+        let parts: Vec<&Progress> = parts.chain(coordinated.values().map(|c| &**c)).collect();
+        self.figures.to_document(&parts)
     }
     /// Entries for `currentOp`.
     pub fn current_operations(&self) -> Vec<Document> {
         let donors: Vec<Document> = self.donors.lock().values().map(|d| d.current()).collect();
-        let recipients = self.recipients.lock();
-        donors.into_iter().chain(recipients.values().map(|r| r.current())).collect()
+        let recipients: Vec<Document> = self.recipients.lock().values().map(|r| r.current()).collect();
+        let coordinated = self.coordinated.lock();
+        let coordinated = coordinated.values().map(|c| c.coordinator_row());
+        donors.into_iter().chain(recipients).chain(coordinated).collect()
     }
 }
 
 fn unknown() -> Error {
     err!(NO_SUCH_RESHARD_COLLECTION, "this shard takes no part in such a resharding")
-}
-
-/// A row of `currentOp` for one side of a resharding.
-fn row(service: &str, uuid: &[u8; 16], ns: &str) -> Document {
-    doc! {
-        "type": "op", "desc": format!("{service} {}", document::uuid::to_string(uuid)), "op": "command", "ns": ns,
-        "active": true, "originatingCommand": { "reshardCollection": ns },
-    }
 }
 
 /// The chunks of a collection to come, as a routing table.

@@ -6,7 +6,8 @@
 //! another's is put aside and tried again when every donor has handed out another difference. What is aside when writes wait
 //! and all differences are out collides for good, and the resharding fails.
 
-use super::{owned, row};
+use super::owned;
+use super::progress::{self, Progress, seconds};
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
 use crate::messages::resharding::{ReshardFetch, ReshardPrepare, Resharding};
@@ -16,6 +17,7 @@ use crate::shard::ShardRole;
 use crate::shard::ddl::fence::Run;
 use crate::shard::migration::range::SLICE_TIME_MAX;
 use crate::shard::migration::sessions;
+use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, key_string};
 use node::ddl::rename::DropTarget;
 use node::{Operation, Origin, WriteUnit};
@@ -42,7 +44,10 @@ pub struct Recipient {
     uuid: [u8; 16],
     donors: Vec<String>,
     own: String,
-    resharding: [u8; 16],
+    pub(super) progress: Progress,
+    /// About what will come.
+    documents_to_copy: i64,
+    bytes_to_copy: i64,
     attempt: Option<Run>,
     /// The placement in force, which tells where a document came from; none when there is one donor.
     now: Option<Arc<RoutingTable>>,
@@ -51,10 +56,11 @@ pub struct Recipient {
     cancelled: watch::Sender<bool>,
     /// Held while something of it is being written.
     writing: tokio::sync::Mutex<()>,
-    state: Mutex<&'static str>,
     documents: AtomicI64,
     bytes: AtomicI64,
+    fetched: AtomicI64,
     changes: AtomicI64,
+    deletes: AtomicI64,
 }
 
 /// `_shardsvrReshardPrepare`: makes the temporary collection, empty, with its indexes. One that is there was left by a try that
@@ -64,28 +70,38 @@ pub struct Recipient {
 /// Those of reading the placement; ConflictingOperationInProgress (117).
 pub(crate) async fn prepare(
     role: &Arc<ShardRole>,
-    ReshardPrepare { of, to_come, options, indexes }: ReshardPrepare,
+    asked: ReshardPrepare,
     attempt: Option<Run>,
 ) -> Result<Document> {
+    let ReshardPrepare { of, to_come, options, indexes, provenance, documents, bytes, clone_timestamp } =
+        asked;
     end(role, of.new).await?;
+    let more = doc! {
+        "reshardingKey": to_come.key, "donorShards": to_come.donors.clone(), "cloneTimestamp": clone_timestamp,
+        "approxDocumentsToCopy": documents, "approxBytesToCopy": bytes,
+    };
     let now = super::donor::placement_now(role, &of.ns, of.old, of.tracked.0).await?;
     let recipient = Recipient {
+        progress: Progress::new(&progress::RECIPIENT, &of, &provenance, "creating-collection", more),
+        documents_to_copy: documents,
+        bytes_to_copy: bytes,
         ns: of.ns,
         temporary: of.temporary,
         uuid: of.new,
         donors: to_come.donors,
         own: role.require_identity()?.name.to_string(),
-        resharding: of.id,
         attempt,
         now,
         aside: Mutex::default(),
         cancelled: watch::Sender::new(false),
         writing: tokio::sync::Mutex::default(),
-        state: Mutex::new("creating-collection"),
         documents: AtomicI64::new(0),
         bytes: AtomicI64::new(0),
+        fetched: AtomicI64::new(0),
         changes: AtomicI64::new(0),
+        deletes: AtomicI64::new(0),
     };
+    recipient.progress.write(role, Document::new()).await?;
     let op = Operation::internal_marked(true);
     node::ddl::collections::drop_collection(&role.node, &op, &recipient.temporary, true).await?;
     recipient.create(role, options, &indexes).await?;
@@ -113,13 +129,45 @@ impl Recipient {
         self.cancelled.send_replace(true);
     }
     pub(super) fn current(&self) -> Document {
-        let mut d = row("ReshardingRecipientService", &self.resharding, &self.ns);
-        d.push("recipientState", *self.state.lock());
-        d.push("documentsCopied", self.documents.load(Ordering::Relaxed));
-        d.push("bytesCopied", self.bytes.load(Ordering::Relaxed));
-        d.push("oplogEntriesApplied", self.changes.load(Ordering::Relaxed));
-        d.push("opStatus", "running");
+        let mut d = self.progress.row();
+        let read = |n: &AtomicI64| n.load(Ordering::Relaxed);
+        d.push("approxDocumentsToCopy", self.documents_to_copy);
+        d.push("documentsCopied", read(&self.documents));
+        d.push("approxBytesToCopy", self.bytes_to_copy);
+        d.push("bytesCopied", read(&self.bytes));
+        d.push("totalCopyTimeElapsedSecs", seconds(self.progress.time_in("cloning")));
+        d.push("oplogEntriesFetched", read(&self.fetched));
+        d.push("oplogEntriesApplied", read(&self.changes));
+        d.push("insertsApplied", read(&self.changes) - read(&self.deletes));
+        d.push("deletesApplied", read(&self.deletes));
+        d.push("totalApplyTimeElapsedSecs", seconds(self.progress.time_in("applying")));
+        d.push("remainingOperationTimeEstimatedSecs", self.seconds_left());
         d
+    }
+    /// How long copying and applying will take at the pace that they have had; -1 while nothing tells.
+    fn seconds_left(&self) -> i64 {
+        let read = |n: &AtomicI64| n.load(Ordering::Relaxed) as f64;
+        let at_pace = |state: &str, done: f64, left: f64| {
+            (done > 0.0).then(|| self.progress.time_in(state).as_secs_f64() * left.max(0.0) / done)
+        };
+        let left = match self.progress.state() {
+            "creating-collection" => None,
+            "cloning" => at_pace("cloning", read(&self.bytes), self.bytes_to_copy as f64 - read(&self.bytes)),
+            _ => at_pace("applying", read(&self.changes), read(&self.fetched) - read(&self.changes))
+                .or(Some(0.0)),
+        };
+        left.map_or(-1, |seconds| seconds.ceil() as i64)
+    }
+
+    async fn enter(&self, role: &ShardRole, state: &'static str) -> Result<()> {
+        if !self.progress.enter(state) {
+            return Ok(());
+        }
+        let read = |n: &AtomicI64| n.load(Ordering::Relaxed);
+        let done =
+            doc! { "totalNumDocuments": read(&self.documents), "totalDocumentSize": read(&self.bytes) };
+        let copied = !matches!(state, "creating-collection" | "cloning");
+        self.progress.write(role, if copied { done } else { Document::new() }).await
     }
 
     async fn create(&self, role: &ShardRole, options: Document, indexes: &[Document]) -> Result<()> {
@@ -160,10 +208,10 @@ impl Recipient {
     /// ReshardCollectionAborted (341); the donors' errors.
     pub async fn clone_all(&self, role: &Arc<ShardRole>) -> Result<Document> {
         self.unless_cancelled(async {
-            *self.state.lock() = "cloning";
+            self.enter(role, "cloning").await?;
             let all = (0..self.donors.len()).map(|donor| self.clone_from(role, donor));
             futures::future::try_join_all(all).await?;
-            *self.state.lock() = "applying";
+            self.enter(role, "applying").await?;
             self.take_sessions(role).await?;
             Ok(self.progress(0))
         })
@@ -211,7 +259,7 @@ impl Recipient {
                 );
             }
             role.node.wait_all_committed().await?;
-            *self.state.lock() = "strict-consistency";
+            self.enter(role, "strict-consistency").await?;
             Ok(self.progress(0))
         })
         .await
@@ -238,21 +286,38 @@ impl Recipient {
     }
 
     async fn clone_from(&self, role: &Arc<ShardRole>, donor: usize) -> Result<()> {
-        let mut batch = self.ask(role, donor, "clone").await?;
+        let mut batch = self.ask_for_documents(role, donor).await?;
         while list(&batch, "objects").next().is_some() {
             // The next batch travels while this one is written.
             let (inserted, next) =
-                tokio::join!(self.insert(role, donor, &batch), self.ask(role, donor, "clone"));
+                tokio::join!(self.insert(role, donor, &batch), self.ask_for_documents(role, donor));
             inserted?;
             batch = next?;
         }
         Ok(())
     }
+    async fn ask_for_documents(&self, role: &Arc<ShardRole>, donor: usize) -> Result<DocBuf> {
+        let begun = Instant::now();
+        let batch = self.ask(role, donor, "clone").await?;
+        let latencies = &self.progress.figures(role).latencies;
+        add(&latencies.clone_wait_millis, begun.elapsed().as_millis() as i64);
+        add(&latencies.clone_batches, 1);
+        Ok(batch)
+    }
     async fn insert(&self, role: &ShardRole, donor: usize, batch: &DocBuf) -> Result<()> {
+        let begun = Instant::now();
         let docs: Vec<Doc<'_>> = list(batch, "objects").collect();
         self.write_each(role, docs.len(), |unit, i| self.reload(unit, donor, docs[i])).await?;
-        self.documents.fetch_add(docs.len() as i64, Ordering::Relaxed);
-        self.bytes.fetch_add(docs.iter().map(|d| d.bytes().len() as i64).sum(), Ordering::Relaxed);
+        let (n, bytes) = (docs.len() as i64, docs.iter().map(|d| d.bytes().len() as i64).sum());
+        let figures = self.progress.figures(role);
+        for (own, all, by) in
+            [(&self.documents, &figures.active.documents, n), (&self.bytes, &figures.active.bytes, bytes)]
+        {
+            add(own, by);
+            add(all, by);
+        }
+        add(&figures.latencies.insert_millis, begun.elapsed().as_millis() as i64);
+        add(&figures.latencies.inserts, 1);
         Ok(())
     }
 
@@ -266,7 +331,11 @@ impl Recipient {
     async fn difference(&self, role: &Arc<ShardRole>, donor: usize) -> Result<i64> {
         let mut total = 0;
         loop {
+            let begun = Instant::now();
             let part = self.ask(role, donor, "changes").await?;
+            let latencies = &self.progress.figures(role).latencies;
+            add(&latencies.fetch_millis, begun.elapsed().as_millis() as i64);
+            add(&latencies.fetches, 1);
             let size = part.doc().get_i64("size").unwrap_or(0);
             if size > 0 {
                 total += size;
@@ -281,12 +350,21 @@ impl Recipient {
         let deleted: Vec<Doc<'_>> = list(part, "deleted").collect();
         let reload: Vec<Doc<'_>> = list(part, "reload").collect();
         let n = deleted.len() + reload.len();
+        let (begun, figures) = (Instant::now(), self.progress.figures(role));
+        add(&self.fetched, n as i64);
+        add(&figures.active.fetched, n as i64);
         self.write_each(role, n, |unit, i| match deleted.get(i) {
             Some(id) => self.remove(unit, donor, *id),
             None => self.reload(unit, donor, reload[i - deleted.len()]),
         })
         .await?;
-        self.changes.fetch_add(n as i64, Ordering::Relaxed);
+        add(&self.changes, n as i64);
+        add(&self.deletes, deleted.len() as i64);
+        add(&figures.active.applied, n as i64);
+        add(&figures.active.upserts, reload.len() as i64);
+        add(&figures.active.deletes, deleted.len() as i64);
+        add(&figures.latencies.apply_millis, begun.elapsed().as_millis() as i64);
+        add(&figures.latencies.applies, 1);
         Ok(())
     }
     async fn write_aside(&self, role: &ShardRole) -> Result<()> {
@@ -420,6 +498,7 @@ pub(crate) async fn switch(role: &Arc<ShardRole>, of: &Resharding) -> Result<Doc
     role.clear_placement(ns);
     role.clear_placement(temporary);
     role.resharding.forget(new);
+    progress::forget(role, of).await?;
     Ok(Document::new())
 }
 
@@ -430,6 +509,7 @@ pub(crate) async fn switch(role: &Arc<ShardRole>, of: &Resharding) -> Result<Doc
 pub(crate) async fn abort(role: &Arc<ShardRole>, of: &Resharding) -> Result<Document> {
     end(role, of.new).await?;
     role.resharding.forget(of.new);
+    progress::forget(role, of).await?;
     let op = Operation::internal_marked(true);
     node::ddl::collections::drop_collection(&role.node, &op, &of.temporary, true).await?;
     role.clear_placement(&of.temporary);

@@ -346,3 +346,74 @@ async fn a_donor_hands_out_by_the_placement_in_force_only() {
     c.settle().await;
     assert_eq!(c.held("d.c"), [20, 0]);
 }
+
+/// Power fails on the shard that donates and receives, but does not coordinate, before the `n`th message to it, or while it executes that.
+/// Whether there were so many.
+async fn falls_at(n: i64, executing: bool) -> bool {
+    const BUCKETS: &str = "d.system.buckets.u";
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let (db, first) = RESHARD_SERIES.asked();
+    c.send("a", db, first).await.unwrap();
+    c.settle().await;
+    let (told, mut telling) = tokio::sync::mpsc::unbounded_channel();
+    let left = std::sync::atomic::AtomicI64::new(n);
+    *c.network.hook.lock() = Some(Arc::new(move |host: &str, name: &str| {
+        let this = host == "b:1" && name.starts_with("_shardsvr") && left.fetch_sub(1, Ordering::SeqCst) == 0;
+        let told = this.then(|| told.clone());
+        Box::pin(async move {
+            let (go, gone) = tokio::sync::oneshot::channel::<()>();
+            if told.is_some_and(|told| told.send(go).is_ok()) {
+                drop(gone.await);
+            }
+        })
+    }));
+    let command = || {
+        let id = Value::uuid([9; 16]);
+        let mut command =
+            doc! { "_shardsvrReshardCollection": "u", "key": { "m": 1 }, "numInitialChunks": 2 };
+        command.push(repeated::REQUEST_ID, id);
+        command
+    };
+    let sent = c.send("a", "d", command());
+    tokio::pin!(sent);
+    let (fell, outcome) = tokio::select! {
+        outcome = &mut sent => (false, outcome),
+        Some(go) = telling.recv() => {
+            if executing {
+                drop(go);
+                tokio::task::yield_now().await;
+                c.crash("b").await;
+            } else {
+                c.crash("b").await;
+                drop(go);
+            }
+            (true, sent.await)
+        }
+    };
+    *c.network.hook.lock() = None;
+    c.settle().await;
+    let at = format!("message {n}, {executing}");
+    if let Err(e) = outcome {
+        assert!(e.is(document::error::RETRIABLE), "{at}: {e:?}");
+        c.send("a", "d", command()).await.unwrap_or_else(|e| panic!("{at}, repeated: {e:?}"));
+        c.settle().await;
+    }
+    let now = c.catalog().catalog().sharded(BUCKETS).unwrap();
+    assert_eq!((now.info.key.clone(), now.may_migrate()), (doc! { "meta": 1 }, true), "{at}");
+    let held = c.held(BUCKETS);
+    assert_eq!((held[0] + held[1], held.contains(&0)), (20, false), "{at}: {held:?}");
+    assert_eq!(c.findings().await, [""; 0], "{at}");
+    fell
+}
+
+#[tokio::test]
+async fn a_resharding_of_a_time_series_outlasts_every_fall_of_a_participant() {
+    for executing in [false, true] {
+        let mut n = 0;
+        while falls_at(n, executing).await {
+            n += 1;
+        }
+        assert!(n > 10, "{n} messages");
+    }
+}

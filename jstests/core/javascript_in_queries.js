@@ -89,3 +89,15 @@ assert.eq(3, grouped.length);
 grouped.forEach((d) => assert.eq(d.plain, d.mean, tojson(d)));
 failsWith(4544702, {$group: {_id: 1, v: {$accumulator: Object.assign({}, average.$accumulator, {lang: "lua"})}}});
 failsWith(4544705, {$group: {_id: 1, v: {$accumulator: {lang: "js"}}}});
+
+// The pipeline of an upsert runs them too, once for the document that it makes.
+const made = [{$set: {f: {$function: {body: "function(x) { return x * 3; }", args: ["$a"], lang: "js"}}}}];
+for (const [filter, options] of [[{_id: 100, a: 2}, {upsert: true}], [{a: 333}, {upsert: true}], [{a: 334}, {upsert: true, multi: true}]]) {
+    assert.eq(1, assert.commandWorked(t.update(filter, made, options)).nUpserted, tojson(filter));
+    assert.eq([filter.a * 3], t.find(filter).toArray().map((d) => d.f), tojson(filter));
+}
+const upserted = assert.commandWorked(db.runCommand({findAndModify: t.getName(), query: {_id: 101, a: 5}, update: made, upsert: true, new: true}));
+assert.eq({_id: 101, a: 5, f: 15}, upserted.value);
+const throws = [{$set: {f: {$function: {body: "function() { throw new Error('not made'); }", args: [], lang: "js"}}}}];
+assert.commandFailedWithCode(t.update({_id: 102}, throws, {upsert: true}), 139);
+assert.eq(0, t.count({_id: 102}));

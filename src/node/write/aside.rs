@@ -41,6 +41,10 @@ impl<T> Aside<T> {
         }
         done
     }
+    /// Whether something is to be evaluated without the latch.
+    pub fn is_wanted(&self) -> bool {
+        matches!(&*self.0.lock(), State::Wanted(_))
+    }
     /// What a write came to; `None` when a document had to be evaluated without the latch first, which has been done: the
     /// write is to be repeated.
     ///

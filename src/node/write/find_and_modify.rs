@@ -8,7 +8,7 @@ use super::delete::{self, DeleteStatement};
 use super::retry::kind_of;
 use super::shapes;
 use super::statement::*;
-use super::update::{Filter, UpdateStatement, Upserted, change_record, upsert, upsert_may_retry};
+use super::update::{Filter, UpdateStatement, Upserted, change_record, upsert_may_retry, upsert_waiting};
 use crate::read::candidates::{Candidates, Search};
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
@@ -158,6 +158,7 @@ impl Command {
                     hint,
                     sample: crate::sampling::take::id_of(body),
                     aside: Aside::default(),
+                    fresh: Aside::default(),
                 }))
             }
         };
@@ -197,10 +198,8 @@ async fn run_update(
                 moved: None,
             });
         }
-        let inserted =
-            node.write_waiting(op, &op.received, slot, |unit| upsert(unit, s, stmt, command.bypass));
-        match inserted.await {
-            Ok((Upserted { new, moved }, _)) => {
+        match upsert_waiting(node, op, slot, s, stmt, command.bypass).await {
+            Ok(Upserted { new, moved }) => {
                 let id = new.get("_id").map(|v| v.to_value());
                 return Ok(Answer {
                     n: 1,

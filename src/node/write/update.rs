@@ -44,6 +44,8 @@ pub struct UpdateStatement {
     /// The sample that the statement is: what it changes is noted.
     pub sample: Option<[u8; 16]>,
     pub aside: Aside<Option<Applied>>,
+    /// The document that an upsert makes, likewise.
+    pub fresh: Aside<DocBuf>,
 }
 
 /// A statement's filter. One that says nothing but an `_id` is parsed only where more than finding that document is
@@ -219,6 +221,7 @@ impl UpdateStatement {
             hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
             sample,
             aside: Aside::default(),
+            fresh: Aside::default(),
         })
     }
 
@@ -237,13 +240,20 @@ impl UpdateStatement {
     fn evaluate(&self, old: Doc<'_>) -> Result<Option<Applied>> {
         self.aside.latched(old, || self.evaluate_now(old))
     }
+    /// What the statement's filter and update describe. It depends on no stored document.
+    fn describe(&self) -> Result<DocBuf> {
+        self.supplied.as_ref().unwrap_or(&self.update).upsert_document(self.filter.matcher()?)
+    }
     /// What a write came to; `None` when a document had to be evaluated without the latch first, which has been done: the
     /// write is to be repeated.
     ///
     /// # Errors
     /// The write's, and the evaluation's.
     pub fn unless_aside<T>(&self, written: Result<T>) -> Result<Option<T>> {
-        self.aside.unless(written, |old| self.evaluate_now(old))
+        match self.fresh.is_wanted() {
+            true => self.fresh.unless(written, |_| self.describe()),
+            false => self.aside.unless(written, |old| self.evaluate_now(old)),
+        }
     }
 }
 
@@ -346,7 +356,7 @@ pub async fn run(
             return Ok(Done::default());
         }
         match upsert_waiting(node, op, slot, s, stmt, bypass).await {
-            Ok((done, _)) => return Ok(done),
+            Ok(upserted) => return Ok(upserted.done()),
             Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(s.filter.matcher()?, &e) => {}
             Err(e) => return Err(e),
         }
@@ -375,7 +385,7 @@ async fn by_id(
                     None => Done::default(),
                 };
                 if done.matched == 0 && s.upsert {
-                    return insert_upsert(unit, s, stmt, bypass);
+                    return upsert(unit, s, stmt, bypass).map(Upserted::done);
                 }
                 Ok(done)
             })
@@ -416,8 +426,7 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         crate::lane::give_way(op).await?;
     }
     if total.matched == 0 && s.upsert {
-        let (done, _) = upsert_waiting(node, op, slot, s, -1, bypass).await?;
-        return Ok(done);
+        return upsert_waiting(node, op, slot, s, -1, bypass).await.map(Upserted::done);
     }
     Ok(total)
 }
@@ -565,21 +574,24 @@ pub(crate) fn check_size(new: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn upsert_waiting(
+/// Inserts the document that the statement describes.
+///
+/// # Errors
+/// Those of the description, and of the insert.
+pub async fn upsert_waiting(
     node: &Node,
     op: &Operation,
     slot: &Slot,
     s: &UpdateStatement,
     stmt: i32,
     bypass: bool,
-) -> Result<(Done, Option<storage::log::Appended>)> {
-    node.write_waiting(op, &op.received, slot, |unit| insert_upsert(unit, s, stmt, bypass)).await
-}
-
-fn insert_upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Done> {
-    let Upserted { new, moved } = upsert(unit, s, stmt, bypass)?;
-    let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
-    Ok(Done { upserted: Some(id), moved: moved.then_some(new), ..Done::default() })
+) -> Result<Upserted> {
+    loop {
+        let written = node.write_waiting(op, &op.received, slot, |unit| upsert(unit, s, stmt, bypass)).await;
+        if let Some((upserted, _)) = s.unless_aside(written)? {
+            return Ok(upserted);
+        }
+    }
 }
 
 /// The document that an upsert makes.
@@ -589,9 +601,19 @@ pub struct Upserted {
     pub moved: bool,
 }
 
+impl Upserted {
+    fn done(self) -> Done {
+        let id = self.new.get("_id").map_or(Value::Null, |v| v.to_value());
+        Done { upserted: Some(id), moved: self.moved.then_some(self.new), ..Done::default() }
+    }
+}
+
 /// Inserts the document that the statement's filter and update describe. Its entry holds all that a retry is answered with.
-pub fn upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Upserted> {
-    let fresh = s.supplied.as_ref().unwrap_or(&s.update).upsert_document(s.filter.matcher()?)?;
+///
+/// # Errors
+/// [`document::meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+fn upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Upserted> {
+    let fresh = s.fresh.latched(Doc::empty(), || s.describe())?;
     let stored = normalized(unit.node, fresh.doc(), false)?;
     let doc = stored.doc();
     if unit.state.view.is_some() {

@@ -5,7 +5,7 @@
  * # On a shard that owns part of a collection every document is looked at for its shard key.
  * @tags: [assumes_unsharded_collection]
  */
-import {planHasStage, planStageNames} from "jstests/libs/plan_stages.js";
+import {explainOfOneNode, planHasStage, planStageNames} from "jstests/libs/plan_stages.js";
 
 const coll = db.plan_covered;
 coll.drop();
@@ -43,13 +43,50 @@ assert.eq([{a: 2, b: "v38"}, {a: 2, b: "v34"}, {a: 2, b: "v30"}],
           coll.find({a: 2, b: /^v3/}, {_id: 0, a: 1, b: 1}).sort({b: -1}).toArray());
 assert.eq([{n: NumberInt(7)}], coll.find({n: 7}, {_id: 0, n: 1}).toArray());
 
-// _id is asked for unless it is left out; what no field of the index holds; collated strings; hashes; paths with a dot.
+// _id is asked for unless it is left out; what no field of the index holds; collated strings; hashes.
 assertFetched(stats({a: 2}, {a: 1}));
 assertFetched(stats({a: 2}, {_id: 0, a: 1, n: 1}));
 assertFetched(stats({a: 2, n: 6}, {_id: 0, a: 1}));
 assertFetched(stats({h: 3}, {_id: 0, h: 1}));
-assertFetched(stats({"d.e": 3}, {_id: 0, "d.e": 1}));
 assertFetched(coll.find({s: "s3"}, {_id: 0, s: 1}).collation({locale: "en", strength: 2}).explain("executionStats"));
+
+// Fields within documents, which are made anew where the key tells that they are there.
+function assertCoveredWithin(explain, returned) {
+    assert.eq(["PROJECTION_DEFAULT", "IXSCAN"], planStageNames(explain));
+    assert.eq(0, explain.executionStats.totalDocsExamined);
+    assert.eq(returned, explain.executionStats.nReturned);
+}
+assert.commandWorked(coll.createIndex({"w.x": 1, n: 1, "w.y.z": 1, "w.y.t": -1}));
+assert.commandWorked(coll.insert([
+    {_id: "w1", w: {x: 1, y: {z: 2, t: "t", more: 1}, more: 1}, n: NumberInt(1), more: 1},
+    {_id: "w2", w: {x: 1, y: {z: 3}}, n: NumberInt(2)},
+    {_id: "w3", w: {x: 1, y: 5}, n: NumberInt(3)},
+    {_id: "w4", w: {x: 1}, n: NumberInt(4)},
+]));
+const within = {_id: 0, "w.x": 1, "w.y.z": 1, "w.y.t": 1, n: 1};
+assertCoveredWithin(stats({"d.e": 3}, {_id: 0, "d.e": 1}), 1);
+assertCoveredWithin(stats({"w.x": 1, n: 1}, within), 1);
+assert.eq([{d: {e: 3}}], coll.find({"d.e": 3}, {_id: 0, "d.e": 1}).toArray());
+const expected = [
+    {n: NumberInt(1), w: {x: 1, y: {t: "t", z: 2}}}, {n: NumberInt(2), w: {x: 1, y: {z: 3}}},
+    {n: NumberInt(3), w: {x: 1}}, {n: NumberInt(4), w: {x: 1}},
+];
+const sorted = v => Object.prototype.toString.call(v) !== "[object Object]" || v instanceof NumberInt
+    ? v : Object.fromEntries(Object.keys(v).sort().map(k => [k, sorted(v[k])]));
+assert.eq(expected.map(sorted), coll.find({"w.x": 1}, within).sort({"w.x": 1, n: 1}).toArray().map(sorted));
+const grouped = [{$match: {"d.e": {$gte: 38}}}, {$group: {_id: "$d.e", n: {$sum: "$d.e"}}}];
+const ofPipeline = explainOfOneNode(coll.explain("executionStats").aggregate(grouped)).stages[0].$cursor;
+assert.eq({"d.e": 1, _id: 0}, ofPipeline.queryPlanner.winningPlan.transformBy);
+assert.eq(0, ofPipeline.executionStats.totalDocsExamined);
+assert.sameMembers([{_id: 38, n: 38}, {_id: 39, n: 39}], coll.aggregate(grouped).toArray());
+// Neither the document itself nor what stands beside the field.
+assertFetched(stats({"d.e": 3}, {_id: 0, d: 1}));
+assertFetched(stats({"d.e": 3}, {_id: 0, "d.e": 1, "d.f": 1}));
+// An array on the path, even of one element.
+assert.commandWorked(coll.insert({_id: "within", d: [{e: 3}]}));
+assertFetched(stats({"d.e": 3}, {_id: 0, "d.e": 1}));
+assert.eq([{d: {e: 3}}, {d: [{e: 3}]}], coll.find({"d.e": 3}, {_id: 0, "d.e": 1}).sort({_id: 1}).toArray());
+assert.commandWorked(coll.deleteMany({_id: /^w/}));
 
 // A pipeline that reads only such fields is answered by keys as well.
 assert.eq([{_id: 3, n: 10}], coll.aggregate([{$match: {a: 3}}, {$group: {_id: "$a", n: {$sum: 1}}}]).toArray());

@@ -55,7 +55,7 @@ assert.eq([undefined, true], [tried.hasSortStage, tried.fromMultiPlanner], tojso
 assert.eq(2, tried.execStats.nReturned);
 const point = entry({"command.filter._id": 3});
 assert.eq(1, point.execStats.nReturned, tojson(point));
-assert.eq("FETCH", entry({"command.aggregate": "c"}).execStats.stage, "what the pipeline reads with");
+assert.eq("PROJECTION_SIMPLE", entry({"command.aggregate": "c"}).execStats.stage, "what the pipeline reads with");
 
 const more = mine.system.profile.find({op: "getmore"}).sort({ts: 1}).toArray();
 assert.eq(2, more.length);

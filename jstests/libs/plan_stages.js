@@ -43,3 +43,8 @@ export function planHasStage(explain, name) {
 export function planIndexes(explain) {
     return [...new Set(planStages(explain).map(stage => stage.indexName).filter(name => name !== undefined))];
 }
+
+/** What the one node says of a pipeline that it runs whole, whether it was asked by a router or not. */
+export function explainOfOneNode(explain) {
+    return explain.shards === undefined ? explain : Object.values(explain.shards)[0];
+}

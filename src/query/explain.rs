@@ -9,8 +9,10 @@ use document::{Document, Value, doc};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
     pub projection: Option<&'a Projection>,
-    /// The top-level fields that are read where no projection says so: shown where an index holds them all.
+    /// The paths that are read where no projection says so: shown where an index holds them all.
     pub needed: Option<&'a [String]>,
+    /// Of documents that are fetched only these top-level fields are kept.
+    pub narrowed: Option<&'a Projection>,
     pub skip: Option<i64>,
     pub limit: Option<i64>,
     /// The keys by which documents were found are the result, whatever a projection says.
@@ -29,23 +31,35 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
         out = doc! {"stage": "RETURN_KEY", "inputStage": out};
     }
     if let Some(p) = extras.projection.filter(|_| !extras.return_key) {
-        let stage = match (p.is_simple(), is_covered(plan)) {
-            (true, true) => "PROJECTION_COVERED",
-            (true, false) => "PROJECTION_SIMPLE",
-            (false, _) => "PROJECTION_DEFAULT",
-        };
-        out = doc! {"stage": stage, "transformBy": p.spec().to_document(), "inputStage": out};
-    }
-    if let Some(fields) = extras.needed.filter(|_| extras.projection.is_none() && is_covered(plan)) {
-        let mut shown: Document = fields.iter().map(|f| (f.clone(), Value::Int32(1))).collect();
-        if !fields.iter().any(|f| f == "_id") {
-            shown.push("_id", 0);
-        }
-        out = doc! {"stage": "PROJECTION_COVERED", "transformBy": shown, "inputStage": out};
+        out = projected(p.spec().to_document(), p.is_shallow(), plan.is_covered(), out);
+    } else if let Some(fields) = extras.needed.filter(|_| plan.is_covered()) {
+        let whole = fields.iter().all(|f| !f.contains('.'));
+        out = projected(inclusion_of(fields.iter().cloned()), whole, true, out);
+    } else if let Some(p) = extras.narrowed {
+        out = projected(p.spec().to_document(), p.is_shallow(), false, out);
     }
     // A limit below a blocking sort is the sort's own.
     if let Some(n) = extras.limit.filter(|n| *n != 0 && !plan.needs_sort()) {
         out = doc! {"stage": "LIMIT", "limitAmount": n.abs(), "inputStage": out};
+    }
+    out
+}
+
+/// The stage of a projection; `simple`: it keeps or drops whole top-level fields.
+fn projected(spec: Document, simple: bool, covered: bool, input: Document) -> Document {
+    let stage = match (simple, covered) {
+        (true, true) => "PROJECTION_COVERED",
+        (true, false) => "PROJECTION_SIMPLE",
+        (false, _) => "PROJECTION_DEFAULT",
+    };
+    doc! {"stage": stage, "transformBy": spec, "inputStage": input}
+}
+
+/// The projection that keeps these paths and no others.
+pub fn inclusion_of(paths: impl Iterator<Item = String>) -> Document {
+    let mut out: Document = paths.map(|path| (path, Value::Int32(1))).collect();
+    if !out.keys().any(|path| path == "_id" || path.starts_with("_id.")) {
+        out.push("_id", 0);
     }
     out
 }
@@ -69,11 +83,6 @@ pub fn with_sharding_filter(stage: Document) -> Document {
         out.push("inputStage", with_sharding_filter(input));
     }
     out
-}
-
-/// Whether the plan reads no documents.
-fn is_covered(plan: &Plan) -> bool {
-    matches!(plan, Plan::Index { scan, .. } if !scan.covered.is_empty())
 }
 
 /// The stage of a count that reads keys alone; `None` where it needs documents.
@@ -224,7 +233,7 @@ fn fetch(scan: Document, filter: &Matcher) -> Document {
 
 fn index_scan(scan: &IndexScan) -> Document {
     let mut out = doc! {
-        "stage": if scan.skips_after.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" },
+        "stage": if scan.skips.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" },
         "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
     };
     if let Some(paths) = multikey_paths(scan) {

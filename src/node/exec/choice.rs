@@ -113,7 +113,7 @@ impl Wanted<'_> {
             min: self.min,
             max: self.max,
         };
-        let skipping = self.distinct.filter(|_| free).and_then(|path| distinct(&request, path));
+        let skipping = self.distinct.filter(|_| free).and_then(|wanted| distinct(&request, wanted));
         let mut plans = match skipping {
             Some(plan) => vec![plan],
             None => plans(&request)?,

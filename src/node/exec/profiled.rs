@@ -81,9 +81,11 @@ impl Profiled {
             return None;
         }
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let narrowed = wanted.narrowing();
         let extras = Extras {
             projection: wanted.shape.projection.as_ref(),
             needed: wanted.needed.as_deref().filter(|fields| !fields.is_empty()),
+            narrowed: narrowed.as_ref(),
             skip: Some(wanted.shape.skip).filter(|n| *n > 0).map(whole),
             limit: wanted.shape.limit.map(whole),
             return_key: wanted.shape.return_key,

@@ -11,8 +11,10 @@ use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
 use document::{Collation, Doc, DocWriter, Document, Result, Value, bail, meter, path};
+use query::QueryContext;
+use query::explain::inclusion_of;
 use query::matcher::Matcher;
-use query::planner::{Hint, Plan};
+use query::planner::{Distinct, Hint, Plan};
 use query::projection::Projection;
 use query::sort::SortSpec;
 use std::collections::BTreeSet;
@@ -45,10 +47,12 @@ pub struct Wanted<'a> {
     pub allowed: Option<&'a [Value]>,
     /// The paths that the caller reads, where it does not read whole documents and no projection says so.
     pub needed: Option<Vec<String>>,
+    /// Documents are cut down to the fields of `needed`.
+    pub narrows: bool,
     /// Hides what this shard does not own.
     pub owner: Option<Arc<dyn OwnershipFilter>>,
-    /// Only the different values of this path are asked for.
-    pub distinct: Option<&'a str>,
+    /// Only one record for each value of a path is asked for.
+    pub distinct: Option<&'a Distinct>,
 }
 
 /// What happens to the records found.
@@ -116,6 +120,13 @@ impl Wanted<'_> {
         paths.extend(self.owner.iter().flat_map(|o| o.paths()));
         Some(paths)
     }
+    /// The projection that cuts documents down to what is needed; keys tell no more anyway.
+    pub(crate) fn narrowing(&self) -> Option<Projection> {
+        let needed = self.needed.as_ref().filter(|n| self.narrows && !n.is_empty())?;
+        let fields: BTreeSet<&str> = needed.iter().filter_map(|path| path.split('.').next()).collect();
+        let spec = inclusion_of(fields.into_iter().map(str::to_string)).to_doc_buf();
+        Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()
+    }
     /// How many records a blocking sort has to keep.
     fn kept(&self) -> Option<usize> {
         usize::try_from(self.shape.limit?.checked_add(self.shape.skip)?).ok()
@@ -178,8 +189,11 @@ impl Query {
     }
 
     /// A query at its beginning, over whatever [`Query::advance`] is then given.
-    pub fn begin(collection: &Collection, plan: Plan, wanted: Wanted<'_>) -> Query {
+    pub fn begin(collection: &Collection, plan: Plan, mut wanted: Wanted<'_>) -> Query {
         let kept = wanted.kept();
+        if wanted.shape.projection.is_none() && !plan.is_covered() {
+            wanted.shape.projection = wanted.narrowing();
+        }
         let key = wanted.shape.return_key.then(|| plan.key_pattern().cloned().unwrap_or_default());
         Query {
             walk: Walk::with_sort(plan, wanted.sort, kept, &wanted.sort_means),
@@ -391,7 +405,7 @@ pub(crate) fn summary(plan: &Plan) -> String {
         Plan::Index { scan, .. } => {
             let fields: Vec<String> =
                 scan.key.iter().map(|(name, v)| format!("{name}: {}", kind(v))).collect();
-            let stage = if scan.skips_after.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" };
+            let stage = if scan.skips.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" };
             format!("{stage} {{ {} }}", fields.join(", "))
         }
         Plan::Or(branches) | Plan::Merge { branches, .. } => {

@@ -1,6 +1,6 @@
 //! Walking a collection by a plan, resumable between any two records.
 
-use super::covered::{Covered, Skip};
+use super::covered::{Behind, Covered, Made, Skip};
 use super::merge::Merge;
 use super::nearest::Nearest;
 use super::sorter::{Means, RecordSorter, Sorted};
@@ -449,7 +449,11 @@ impl IndexWalk {
     }
     fn step<'v>(&self, cursor: &mut IndexCursor<'v>, from: &IndexEntry<'_>) -> Option<IndexEntry<'v>> {
         if let Some(behind) = self.skip.as_ref().and_then(|skip| skip.behind(from.key)) {
-            return cursor.seek(&behind).filter(|e| self.inside(e));
+            let entry = match behind {
+                Behind::From(key) => cursor.seek(&key),
+                Behind::Before(key) => cursor.seek_before(&key),
+            };
+            return entry.filter(|e| self.inside(e));
         }
         let entry = match self.direction {
             Direction::Forward => cursor.next(),
@@ -558,14 +562,14 @@ impl IndexWalk {
         let kinds = self.covered.as_ref().and_then(|_| view.index_info(view.index_slot(&self.index)?));
         // Where it has met an array since it was planned, a key is an element of it: the document is read.
         let kinds = kinds.filter(|info| !info.multikey()).map(|info| info.met.kinds);
-        let mut read = Vec::new();
+        let mut made = Made::default();
         self.each(view, context.counters, budget, |walk, counters, entry| {
             if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
                 counters.dups += 1;
                 return Ok(Taken::More);
             }
             let covered = walk.covered.as_ref().zip(kinds);
-            if let Some(doc) = covered.and_then(|(c, kinds)| c.read(entry.key, kinds, &mut read)) {
+            if let Some(doc) = covered.and_then(|(c, kinds)| c.read(entry.key, kinds, &mut made)) {
                 let taken = walk.offer(counters, Found { record: entry.record, doc }, owner, sink);
                 walk.unsee(entry.record, &taken);
                 return taken;

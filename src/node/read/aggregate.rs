@@ -1,7 +1,8 @@
 //! aggregate.
 //!
-//! What stands at the front of the pipeline (`$match`, `$sort`, `$limit`) is answered by a query on the collection, with
-//! its indexes and its own blocking sort; the rest runs over that query's rows.
+//! What stands at the front of the pipeline (`$match`, `$sort`, `$limit`, a `$project` that only keeps fields) is answered by a query on
+//! the collection, with its indexes and its own blocking sort; the rest runs over that query's rows, which hold only the fields that it
+//! reads. A `$group` that needs one document of each group has the query skip the others where an index allows it.
 
 use super::aggregate_command::{AggregateCommand, names_collection};
 use super::command_variables;
@@ -22,9 +23,10 @@ use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
-    BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
+    BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
 };
 use query::planner::{Hint, Plan};
+use query::projection::Projection;
 use query::sort::SortSpec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -297,6 +299,10 @@ pub struct Prepared {
     pub filter: Matcher,
     pub sort: Option<SortSpec>,
     pub limit: Option<u64>,
+    /// A `$project` that the query does.
+    pub projection: Option<Projection>,
+    /// What a `$group` behind the query asks of it, where that is one document of each group.
+    pub group: Option<DistinctGroup>,
     pub rest: Pipeline,
     pub run: Run,
     pub source_only: bool,
@@ -331,6 +337,21 @@ fn bucket_hint(hint: Hint, stages: &[Value]) -> Hint {
         }
         other => other,
     }
+}
+
+/// The sort and the limit at the front of a pipeline, and the pipeline without that sort. One that the query cannot do stays there.
+fn sorted_front(rest: Pipeline, context: &Context) -> (Option<SortSpec>, Option<i64>, Pipeline) {
+    let sorted = rest.leading_sort().and_then(|(pattern, limit)| {
+        let sort = SortSpec::parse(pattern.to_doc_buf().doc()).ok().filter(|s| s.natural().is_none())?;
+        Some((sort.with_collation(&context.query.collation), limit))
+    });
+    let Some((sort, limit)) = sorted else {
+        let limit = rest.leading_limit();
+        return (None, limit, rest);
+    };
+    let rest = rest.without_leading_sort();
+    let limit = limit.or_else(|| rest.leading_limit());
+    (Some(sort), limit, rest)
 }
 
 /// Resolves views, parses and divides.
@@ -369,6 +390,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             filter: Matcher::always(),
             sort: None,
             limit: None,
+            projection: None,
+            group: None,
             rest: pipeline,
             run,
             source_only: true,
@@ -382,26 +405,45 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         Some(d) => Matcher::parse(d.to_doc_buf().doc(), &context.query)?,
         None => Matcher::always(),
     };
-    let mut rest = pipeline.without_leading_match();
-    // A sort that the query cannot do stays in the pipeline.
-    let sorted = rest.leading_sort().and_then(|(pattern, limit)| {
-        let sort = SortSpec::parse(pattern.to_doc_buf().doc()).ok().filter(|s| s.natural().is_none())?;
-        Some((sort.with_collation(&context.query.collation), limit))
-    });
-    let (sort, limit) = match sorted {
-        Some((sort, limit)) => {
-            rest = rest.without_leading_sort();
-            (Some(sort), limit.or_else(|| rest.leading_limit()))
-        }
-        None => (None, rest.leading_limit()),
-    };
+    let (sort, limit, rest) = sorted_front(pipeline.without_leading_match(), &context);
     let limit = limit.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
-    let from_router = asked.from_router;
-    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint, chosen: None, from_router })
+    let mut prepared = Prepared {
+        group: rest.leading_distinct(sort.as_ref(), &context.query.collation),
+        ns,
+        filter,
+        sort,
+        limit,
+        projection: None,
+        rest,
+        run,
+        source_only: false,
+        hint,
+        chosen: None,
+        from_router: asked.from_router,
+    };
+    if !super::pseudo::is_pseudo(&prepared.ns) {
+        prepared.push_down(&context);
+    }
+    Ok(prepared)
 }
 
 impl Prepared {
-    /// The fields that the pipeline behind the query reads; `None` where that is all.
+    /// Leaves to the query what it can do of the stages at the front: a `$limit`, and a `$project` that only keeps fields.
+    fn push_down(&mut self, context: &Context) {
+        if let Some(rest) = self.limit.and_then(|n| self.rest.behind_limit(n)) {
+            self.rest = rest;
+        }
+        let Some((spec, rest)) = self.rest.leading_inclusion() else { return };
+        let parsed = Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), &context.query);
+        if let Ok(projection) = parsed {
+            (self.projection, self.rest) = (Some(projection), rest);
+        }
+    }
+    /// What the query does with the documents that it finds.
+    pub fn shape(&self) -> Shape {
+        Shape { limit: self.limit, projection: self.projection.clone(), ..Shape::default() }
+    }
+    /// The paths that the pipeline behind the query reads; `None` where that is all.
     pub fn needed(&self) -> Option<Vec<String>> {
         self.rest.needed_fields().filter(|_| !self.rest.is_empty())
     }
@@ -412,8 +454,10 @@ impl Prepared {
             hint: self.hint.as_ref(),
             chosen: self.chosen.take(),
             collation: self.run.collation.clone(),
-            shape: Shape { limit: self.limit, ..Shape::default() },
+            shape: self.shape(),
             needed: self.needed(),
+            narrows: true,
+            distinct: self.group.as_ref().map(|group| &group.distinct),
             sort_means: Means {
                 bytes_max: Some(self.run.limits.sort),
                 space: self.run.space(),

@@ -9,7 +9,7 @@ use crate::exec::{Opened, Output, Query, Wanted};
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, path};
 use query::matcher::Matcher;
-use query::planner::Hint;
+use query::planner::{Distinct, Hint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,6 +48,10 @@ impl<'a> DistinctCommand<'a> {
             bail!(31032, "Key field cannot contain an embedded null byte");
         }
         Ok(DistinctCommand { key, query, hint, collation })
+    }
+    /// What is asked of an index.
+    pub fn distinct(&self) -> Distinct {
+        Distinct { path: self.key.to_string(), ..Distinct::default() }
     }
     /// The pipeline whose documents have the values, on a view or a pseudo collection.
     fn pipeline(&self) -> Vec<Value> {
@@ -152,12 +156,13 @@ pub async fn distinct(
     node.note_text_index(&mut context, &slot, command.query);
     let filter = Matcher::parse(command.query, &context)?;
     let mut values = Values::new(command.key, &context.collation);
+    let by_index = command.distinct();
     let wanted = Wanted {
         filter,
         hint: command.hint.as_ref(),
         collation: context.collation.clone(),
         needed: Some(vec![command.key.to_string()]),
-        distinct: Some(command.key),
+        distinct: Some(&by_index),
         ..Wanted::default()
     };
     let opened = match super::pseudo::is_pseudo(&ns) {

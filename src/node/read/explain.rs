@@ -8,7 +8,7 @@ use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
 use crate::exec::shown::{Whole, push_spills, with_counters};
 use crate::exec::walk::Counters;
-use crate::exec::{Opened, Output, Query, Shape, Wanted};
+use crate::exec::{Opened, Output, Query, Wanted};
 use crate::namespace::Slot;
 use crate::plan_cache::{self, Hashes};
 use crate::request::check_collection_name;
@@ -216,6 +216,7 @@ impl Subject {
             sort_means: node.sort_means(op, self.allow_disk_use),
             shape: self.shape.clone(),
             needed: self.needed.clone(),
+            narrows: self.narrows,
             ..Wanted::default()
         }
     }
@@ -259,7 +260,7 @@ impl Subject {
                     let signature = plan_cache::signature(&crate::exec::index_infos(c));
                     let owner = ownership(state, op);
                     let asked = Wanted {
-                        distinct: self.distinct.as_deref().filter(|_| owner.is_none()),
+                        distinct: self.distinct.as_ref().filter(|_| owner.is_none()),
                         owner,
                         ..self.wanted(node, op, None)
                     };
@@ -281,7 +282,10 @@ impl Subject {
     fn shown(&self, planned: &Planned, plan: &Plan) -> Document {
         let limited = self.around != Some("COUNT");
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let narrowed =
+            Wanted { needed: self.needed.clone(), narrows: self.narrows, ..Wanted::default() }.narrowing();
         let extras = Extras {
+            narrowed: narrowed.as_ref(),
             projection: self.shape.projection.as_ref(),
             needed: self.needed.as_deref().filter(|fields| !fields.is_empty()),
             skip: Some(self.shape.skip).filter(|n| *n > 0 && limited).map(whole),
@@ -417,13 +421,12 @@ fn stages_of_shape(pipeline: Doc<'_>) -> Vec<u8> {
     behind.flat_map(str::bytes).collect()
 }
 
-/// Runs the whole pipeline, and adds to its stages what each of them did. `skipped`: stages at its front that are not shown.
+/// Runs the whole pipeline, and adds to its stages what each of them did.
 async fn run_with_statistics(
     node: &Arc<Node>,
     op: &Arc<Operation>,
     prepared: Prepared,
     stages: &mut [Value],
-    skipped: usize,
 ) -> Result<Ran> {
     let started = Instant::now();
     let mut rows = aggregate::begin(node, op, prepared, Writing::default(), None).await?;
@@ -431,13 +434,14 @@ async fn run_with_statistics(
         rows.fill(node, op, &mut Discard).await?;
     }
     let did = if let Rows::Pipeline(rows) = &rows { rows.did() } else { Vec::new() };
-    for (stage, did) in stages.iter_mut().zip(did.into_iter().skip(skipped)) {
+    for (stage, did) in stages.iter_mut().zip(did) {
         let Value::Document(out) = stage else { continue };
         match (did.name, did.used) {
             ("$sort", Some(used)) => {
                 out.push("totalDataSizeSortedBytesEstimate", count(used.peak_bytes as u64));
                 push_spills(out, used);
             }
+            ("$group", _) if out.contains_key("$groupByDistinctScan") => {}
             ("$group", Some(used)) => {
                 out.push("totalOutputDataSizeBytes", count(did.returned_bytes));
                 push_spills(out, used);
@@ -492,21 +496,15 @@ pub async fn pipeline(
         finish_on(node, &mut reply, request.body, request.db);
         return Ok(reply);
     }
-    let limited = prepared.limit.filter(|n| {
-        let limit = stages.first().and_then(Value::as_document).and_then(|d| d.get_i64("$limit"));
-        limit.is_some_and(|own| u64::try_from(own) == Ok(*n))
-    });
-    if limited.is_some() {
-        // The query below it does that already.
-        stages.remove(0);
-    }
     let subject = Subject {
         filter: prepared.filter.clone(),
         sort: prepared.sort.clone(),
         hint: prepared.hint.clone(),
         collation: prepared.run.collation.clone(),
-        shape: Shape { limit: prepared.limit, ..Shape::default() },
+        shape: prepared.shape(),
         needed: prepared.needed(),
+        narrows: true,
+        distinct: prepared.group.as_ref().map(|group| group.distinct.clone()),
         stages: stages_of_shape(
             request.body.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty()),
         ),
@@ -517,6 +515,10 @@ pub async fn pipeline(
     let Some(planned) = subject.plan(node, op, &slot).await? else {
         return Err(err!(INTERNAL_ERROR, "{ns} became a view while it was explained"));
     };
+    if let Some(group) = prepared.group.as_ref().filter(|_| planned.choice.plan.is_distinct()) {
+        let shown = doc! { "$groupByDistinctScan": { "newRoot": group.new_root.clone() } };
+        stages.first_mut().into_iter().for_each(|stage| *stage = shown.clone().into());
+    }
     let mut cursor = subject.planner(node, op, &ns, &planned);
     if verbosity > Verbosity::Planner {
         let started = Instant::now();
@@ -525,8 +527,7 @@ pub async fn pipeline(
             true => subject.execute(node, op, &slot, &planned).await?,
             false => {
                 prepared.chosen = Some(planned.choice.plan.clone());
-                let skipped = usize::from(limited.is_some());
-                run_with_statistics(node, op, prepared, &mut stages, skipped).await?
+                run_with_statistics(node, op, prepared, &mut stages).await?
             }
         };
         cursor.push("executionStats", subject.execution(node, op, &planned, &ran, started, verbosity));

@@ -169,8 +169,11 @@ impl Node for Keyed {
     fn children(&self) -> Vec<&Expression> {
         vec![&self.output]
     }
+    fn reads(&self) -> Vec<String> {
+        self.sort.components().iter().map(|(path, _)| path.clone()).collect()
+    }
     fn is_pure(&self) -> bool {
-        false
+        !self.sort.by_score()
     }
 }
 

@@ -73,6 +73,10 @@ pub trait Node: fmt::Debug + Send + Sync {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval;
     /// The direct children, for dependency analysis.
     fn children(&self) -> Vec<&Expression>;
+    /// The paths of the document that are read beside those of the children.
+    fn reads(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// False when two evaluations may differ (`$rand`) or the whole document is needed.
     fn is_pure(&self) -> bool {
         true
@@ -183,6 +187,7 @@ impl Expression {
                 items.iter().all(|e| e.collect_fields(out))
             }
             Expression::Special(node) => {
+                out.extend(node.reads());
                 node.is_pure() && node.children().iter().all(|e| e.collect_fields(out))
             }
         }

@@ -42,11 +42,14 @@ impl Join {
     }
     pub(super) fn needs(&self) -> Needs {
         match self {
-            Join::Lookup(l) => match &l.equality {
-                Some((local, _)) if l.bindings.is_empty() => Needs::Passing(vec![local.to_string()]),
-                None if l.bindings.is_empty() => Needs::Passing(Vec::new()),
-                _ => Needs::Everything,
-            },
+            Join::Lookup(l) => {
+                let bound: Option<Vec<Vec<String>>> =
+                    l.bindings.iter().map(|(_, e)| e.needed_fields()).collect();
+                let local = l.equality.iter().map(|(local, _)| local.to_string());
+                bound.map_or(Needs::Everything, |b| {
+                    Needs::Passing(b.into_iter().flatten().chain(local).collect())
+                })
+            }
             Join::Graph(_) => Needs::Everything,
             Join::Union { .. } => Needs::Passing(Vec::new()),
         }

@@ -12,6 +12,7 @@
 //! Invariant: this crate does no I/O; every await in [`Execution`] is on the host or on the source.
 
 pub mod account;
+mod distinct_group;
 pub mod execution;
 pub mod fusion;
 pub mod graph;
@@ -38,6 +39,7 @@ pub mod table;
 pub mod text;
 
 pub use account::{Account, Charge, Spills};
+pub use distinct_group::DistinctGroup;
 pub use execution::Execution;
 pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
 pub use optimize::optimize;
@@ -47,6 +49,7 @@ pub use stage::{Batch, Flow, Stage};
 
 use crate::QueryContext;
 use crate::expression::{Variables, Vars};
+use crate::sort::SortSpec;
 use document::{Collation, DocBuf, Document, Result, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +60,10 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// The fields it reads and whether it forgets all others; see [`Needs`].
     fn needs(&self) -> Needs {
         Needs::Everything
+    }
+    /// The projection of a find that does the same, where it only keeps fields: the argument in its normal form.
+    fn inclusion(&self) -> Option<Document> {
+        None
     }
 }
 
@@ -242,9 +249,28 @@ impl Pipeline {
     pub fn leading_limit(&self) -> Option<i64> {
         optimize::leading_limit(self)
     }
-    /// The top-level fields of the input that can matter; `None` when all can.
+    /// The paths of the input that can matter, none below another; `None` when all can.
     pub fn needed_fields(&self) -> Option<Vec<String>> {
         optimize::needed_fields(self)
+    }
+    /// The projection that a `$project` at the front stands for, and what is behind it; `None` where it does more than keep fields.
+    pub fn leading_inclusion(&self) -> Option<(Document, Pipeline)> {
+        let (first, rest) = self.stages.split_first()?;
+        match &first.kind {
+            ParsedKind::Local(plan) => Some((plan.inclusion()?, Pipeline { stages: rest.to_vec() })),
+            _ => None,
+        }
+    }
+    /// What a `$group` at the front makes of one document for each value, where it needs no others; `sort` is the order of its input.
+    pub fn leading_distinct(&self, sort: Option<&SortSpec>, collation: &Collation) -> Option<DistinctGroup> {
+        let first = self.stages.first().filter(|s| s.name == "$group")?;
+        DistinctGroup::of(first.spec.as_document()?, sort, collation)
+    }
+    /// What is behind a `$limit` of `n` at the front, where there is one.
+    pub fn behind_limit(&self, n: u64) -> Option<Pipeline> {
+        let (first, rest) = self.stages.split_first().filter(|(first, _)| first.name == "$limit")?;
+        let own = document::number::to_i64_exact(&first.spec).and_then(|own| u64::try_from(own).ok());
+        (own == Some(n)).then(|| Pipeline { stages: rest.to_vec() })
     }
     /// The `$out` or `$merge` at the end.
     pub fn writes(&self) -> Option<&HostStage> {

@@ -136,14 +136,9 @@ pub(super) fn leading_limit(p: &Pipeline) -> Option<i64> {
     limit_of(p.stages.iter().skip_while(|s| s.name == "$match").map(|s| (s.name, &s.spec)))
 }
 
-/// The top-level fields that can matter.
+/// The paths that can matter.
 pub(super) fn needed_fields(p: &Pipeline) -> Option<Vec<String>> {
     let mut fields = BTreeSet::new();
-    let mut add = |paths: Vec<String>| {
-        for path in paths {
-            fields.insert(path.split('.').next().unwrap_or("").to_string());
-        }
-    };
     for s in &p.stages {
         let needs = match &s.kind {
             ParsedKind::Local(plan) => plan.needs(),
@@ -152,12 +147,18 @@ pub(super) fn needed_fields(p: &Pipeline) -> Option<Vec<String>> {
         };
         match needs {
             Needs::Everything => return None,
-            Needs::Passing(paths) => add(paths),
+            Needs::Passing(paths) => fields.extend(paths),
             Needs::Only(paths) => {
-                add(paths);
-                return Some(fields.into_iter().collect());
+                fields.extend(paths);
+                return Some(outermost(fields));
             }
         }
     }
     None
+}
+
+/// Those paths that are below no other.
+fn outermost(paths: BTreeSet<String>) -> Vec<String> {
+    let is_below = |path: &str| path.match_indices('.').any(|(at, _)| paths.contains(&path[..at]));
+    paths.iter().filter(|path| !is_below(path)).cloned().collect()
 }

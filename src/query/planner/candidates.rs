@@ -219,10 +219,24 @@ pub(super) fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInf
     c.into_plan(sort)
 }
 
-/// The scan of an index that bounds what it can of a filter, provided that every document the filter can match is in the index.
-pub(super) fn whole_or_bounded(filter: &Matcher, index: &IndexInfo) -> Option<Candidate> {
+/// The scan of an index that bounds what it can of a filter and has one of these orders, where there are any; provided that every
+/// document the filter can match is in the index.
+pub(super) fn whole_or_bounded_in(
+    filter: &Matcher,
+    orders: &[SortSpec],
+    index: &IndexInfo,
+) -> Option<Candidate> {
     let bounds = collect(filter);
-    candidate(filter, &bounds, None, index, false).filter(|_| holds_all(filter, &bounds, index))
+    if !holds_all(filter, &bounds, index) {
+        return None;
+    }
+    if orders.is_empty() {
+        return candidate(filter, &bounds, None, index, false);
+    }
+    orders.iter().find_map(|sort| {
+        let found = candidate(filter, &bounds, Some(Order { sort, scans: 0 }), index, false)?;
+        Some(found).filter(|c| c.provides_sort)
+    })
 }
 
 pub(super) fn candidate_of(filter: &Matcher, index: &IndexInfo) -> Option<Candidate> {

@@ -1,7 +1,8 @@
 //! Plans that need no documents: all that is asked of a record stands in the key of an index.
 //!
-//! Only paths without a dot are read from keys, since a key does not tell which of the documents on the way is missing;
-//! and only where the index holds no arrays, whose elements its keys are, and has no collation, whose strings its keys do not hold.
+//! Only where the index holds no arrays, whose elements its keys are, and has no collation, whose strings its keys do not hold.
+//! A key of null does not tell whether the field is missing, nor which of the documents on its path is: there the document is read.
+//! So the documents on the path of any other value are known to be there.
 
 use super::ranges::FieldKind;
 use super::{IndexInfo, Plan};
@@ -25,15 +26,30 @@ pub fn cover(plan: &mut Plan, needed: &[String], indexes: &[IndexInfo]) {
             None => return,
         }
     }
-    scan.covered = read;
+    let paths: Vec<&str> =
+        index.key.keys().zip(&read).filter(|(_, read)| **read).map(|(path, _)| path).collect();
+    // Of a document and a field within it a key tells only one.
+    if !paths.iter().any(|outer| paths.iter().any(|inner| is_within(inner, outer))) {
+        scan.covered = read;
+    }
+}
+
+fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The position of a path in an index whose keys tell its values.
 fn place(index: &IndexInfo, path: &str) -> Option<usize> {
-    let at = index.key.keys().position(|p| p == path).filter(|_| !path.contains('.'))?;
+    // A number on a path may be a position, which a projection does not take it for.
+    let at = index.key.keys().position(|p| p == path).filter(|_| !has_position(path))?;
     let kind = index.key.iter().nth(at).and_then(|(_, v)| FieldKind::of(v))?;
     let plain = matches!(kind, FieldKind::Ascending | FieldKind::Descending);
     Some(at).filter(|_| plain && index.kinds.tells(at))
+}
+
+/// Whether a name on a path is a number.
+pub(super) fn has_position(path: &str) -> bool {
+    path.split('.').any(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Collects the paths that a filter reads; false where it reads more than paths.

@@ -26,7 +26,7 @@ pub mod wildcard;
 
 pub use bounds::{Interval, Intervals};
 pub use cover::cover;
-pub use distinct::distinct;
+pub use distinct::{Distinct, Skips, distinct};
 pub use places::Rings;
 pub use ranges::KeyRange;
 pub use show::Bounds;
@@ -116,8 +116,8 @@ pub struct IndexScan {
     pub clustered: bool,
     /// Of each field, whether it is read from the key; empty where the scan leads to documents.
     pub covered: Vec<bool>,
-    /// How many leading fields the next key must differ in.
-    pub skips_after: Option<usize>,
+    /// Set where each key leads to the next one that differs in its leading fields.
+    pub skips: Option<Skips>,
 }
 
 impl IndexScan {
@@ -139,7 +139,7 @@ impl IndexScan {
             bounds: Bounds::Given(Document::new()),
             clustered: index.clustered.is_some(),
             covered: Vec::new(),
-            skips_after: None,
+            skips: None,
         }
     }
     /// Of each field of the index whether it descends.
@@ -193,6 +193,14 @@ impl Plan {
     /// Whether the plan ends in a blocking sort.
     pub fn needs_sort(&self) -> bool {
         matches!(self, Plan::Sort { .. } | Plan::Near { .. })
+    }
+    /// Whether it reads no documents.
+    pub fn is_covered(&self) -> bool {
+        matches!(self, Plan::Index { scan, .. } if !scan.covered.is_empty())
+    }
+    /// Whether it leads to one record for each value of a field.
+    pub fn is_distinct(&self) -> bool {
+        matches!(self, Plan::Index { scan, .. } if scan.skips.is_some())
     }
     /// Below the sort, if there is one.
     pub fn access(&self) -> &Plan {

@@ -340,7 +340,12 @@ fn a_scan_covers_what_its_keys_tell() {
     assert!(covered(doc! {"a": {"$gt": 1}, "b": {"$ne": 5}}, &["a"], &as_is));
     assert!(!covered(doc! {"a": 1}, &["_id", "a"], &as_is));
     assert!(!covered(doc! {"a": 1, "x": 1}, &["a"], &as_is), "the filter asks for more");
-    assert!(!covered(doc! {"a": 1}, &["c.d"], &as_is), "a path with a dot");
+    assert!(covered(doc! {"a": 1}, &["c.d"], &as_is));
+    assert!(!covered(doc! {"a": 1}, &["c"], &as_is), "more than the field within");
+    let position = |i: &mut IndexInfo| i.key = doc! {"a": 1, "b": -1, "c.0": 1};
+    assert!(!covered(doc! {"a": 1}, &["c.0"], &position), "the name of a field, or a position");
+    let nested = |i: &mut IndexInfo| i.key = doc! {"a": 1, "b": -1, "b.d": 1};
+    assert!(!covered(doc! {"a": 1}, &["b", "b.d"], &nested), "a document and what is in it");
     // Equal numbers of two types have one key.
     let mixed = |i: &mut IndexInfo| {
         i.kinds.note(1, ValueRef::Int32(1));
@@ -355,8 +360,9 @@ fn a_distinct_skips_behind_the_field_that_leads() {
     let skips = |filter: Document, path: &str| {
         let indexes = [index("i", doc! {"a": 1, "b": 1})];
         let filter = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::at(0)).unwrap();
-        match distinct(&Request::new(&filter, &indexes), path) {
-            Some(Plan::Index { scan, .. }) => scan.skips_after,
+        let wanted = Distinct { path: path.into(), ..Distinct::default() };
+        match distinct(&Request::new(&filter, &indexes), &wanted) {
+            Some(Plan::Index { scan, .. }) => scan.skips.map(|s| s.fields),
             _ => None,
         }
     };
@@ -367,7 +373,33 @@ fn a_distinct_skips_behind_the_field_that_leads() {
     assert_eq!(skips(doc! {"b": 3}, "a"), None);
     let everything = filter(Document::new());
     let hashed = [index("i", doc! {"a": "hashed"})];
-    assert!(distinct(&Request::new(&everything, &hashed), "a").is_none(), "one hash is of several values");
+    let a = Distinct { path: "a".into(), ..Distinct::default() };
+    assert!(distinct(&Request::new(&everything, &hashed), &a).is_none(), "one hash is of several values");
+}
+
+#[test]
+fn a_group_by_one_field_skips_in_the_order_that_it_needs() {
+    let plan = |order: Document, filter: Document, key: Document| {
+        let filter = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::at(0)).unwrap();
+        let orders = (!order.is_empty()).then(|| SortSpec::parse(order.to_doc_buf().doc()).unwrap());
+        let wanted = Distinct { path: "a".into(), orders: orders.into_iter().collect(), grouped: true };
+        match distinct(&Request::new(&filter, &[index("i", key)]), &wanted) {
+            Some(Plan::Index { scan, .. }) => Some(scan.direction),
+            _ => None,
+        }
+    };
+    let (forward, backward) = (Some(Direction::Forward), Some(Direction::Backward));
+    let everything = Document::new;
+    assert_eq!(plan(everything(), everything(), doc! {"a": 1, "b": 1}), forward);
+    assert_eq!(plan(doc! {"a": 1, "b": 1}, everything(), doc! {"a": 1, "b": 1}), forward);
+    assert_eq!(plan(doc! {"a": -1, "b": -1}, everything(), doc! {"a": 1, "b": 1}), backward);
+    assert_eq!(plan(doc! {"a": 1, "b": -1}, everything(), doc! {"a": 1, "b": 1}), None);
+    assert_eq!(plan(doc! {"a": 1, "b": 1}, doc! {"c": 1}, doc! {"c": 1, "a": 1, "b": 1}), forward);
+    assert_eq!(
+        plan(doc! {"a": 1, "b": 1}, doc! {"b": 1}, doc! {"a": 1, "b": 1}),
+        None,
+        "the filter asks for more"
+    );
 }
 
 fn finds(plan: &Plan, d: document::Doc<'_>, keys: &[Vec<u8>]) -> bool {

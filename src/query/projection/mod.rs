@@ -82,6 +82,10 @@ impl Projection {
     pub fn is_simple(&self) -> bool {
         self.appended.is_empty() && self.slices.is_empty() && self.positional.is_none()
     }
+    /// The same, and all of them fields of the document itself.
+    pub fn is_shallow(&self) -> bool {
+        self.is_simple() && self.tree.0.iter().all(|(_, branch)| !matches!(branch, Branch::Sub(_)))
+    }
     /// Whether the document's own fields are dropped unless named.
     pub fn is_inclusion(&self) -> bool {
         self.kind == Kind::Inclusion

@@ -11,6 +11,7 @@ use crate::{Node, Operation, Request};
 use document::{Collation, Doc, Document, Result, ValueRef, bail};
 use query::QueryContext;
 use query::matcher::Matcher;
+use query::planner::Distinct;
 use query::sort::SortSpec;
 
 #[derive(Default)]
@@ -30,8 +31,10 @@ pub(super) struct Subject {
     pub(super) upsert: bool,
     /// The fields that are read, where no projection says so.
     pub(super) needed: Option<Vec<String>>,
-    /// The path whose different values are asked for.
-    pub(super) distinct: Option<String>,
+    /// Documents are cut down to these fields.
+    pub(super) narrows: bool,
+    /// One record is asked for of each value of a path.
+    pub(super) distinct: Option<Distinct>,
     /// Stages of a pipeline that tell its plan shape from that of its filter alone.
     pub(super) stages: Vec<u8>,
 }
@@ -68,9 +71,9 @@ impl Subject {
             "distinct" => {
                 let c = DistinctCommand::parse(body)?;
                 Ok(Subject {
-                    hint: c.hint,
                     needed: Some(vec![c.key.to_string()]),
-                    distinct: Some(c.key.to_string()),
+                    distinct: Some(c.distinct()),
+                    hint: c.hint,
                     ..Subject::plain(c.query, &context)?
                 })
             }

@@ -68,6 +68,18 @@ impl Tree {
         }
         Ok(())
     }
+    /// As a specification; `None` where anything is dropped or computed.
+    fn inclusion(&self) -> Option<Document> {
+        let kept = |(name, field): &(String, Field)| {
+            let v = match field {
+                Field::Keep => Value::Boolean(true),
+                Field::Nested(inner) => Value::Document(inner.inclusion()?),
+                Field::Drop | Field::Compute(_) => return None,
+            };
+            Some((name.clone(), v))
+        };
+        self.fields.iter().map(kept).collect()
+    }
     fn needs(&self, prefix: &str, out: &mut Vec<String>) -> bool {
         self.fields.iter().all(|(name, f)| {
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
@@ -85,7 +97,10 @@ impl Tree {
                     None => false,
                 },
                 Field::Nested(t) => {
-                    out.push(path.clone());
+                    // Computed fields go into each document that is there.
+                    if t.computes() {
+                        out.push(path.clone());
+                    }
                     t.needs(&path, out)
                 }
             }
@@ -231,6 +246,14 @@ impl Plan for Project {
             return Needs::Everything;
         }
         if self.0.mode == Mode::Include { Needs::Only(paths) } else { Needs::Passing(paths) }
+    }
+    fn inclusion(&self) -> Option<Document> {
+        let mut out = self.0.tree.inclusion().filter(|_| self.0.mode == Mode::Include)?;
+        match out.remove("_id") {
+            Some(id) => out.0.insert(0, ("_id".to_string(), id)),
+            None => out.push("_id", false),
+        }
+        Some(out)
     }
 }
 

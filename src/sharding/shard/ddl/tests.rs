@@ -214,6 +214,18 @@ impl Cluster {
         }
         Err(last)
     }
+    /// Sends a command to a again, as a router does: it may join what is just being undone.
+    async fn repeat(&self, db: &str, command: Document) -> Result<Document> {
+        for _ in 0..3 {
+            match self.send("a", db, command.clone()).await {
+                Err(e) if e.is(document::error::RETRIABLE) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await
+                }
+                done => return done,
+            }
+        }
+        self.send("a", db, command).await
+    }
     async fn shard_collection(&self, name: &str, key: Document) -> Result<Document> {
         let command = doc! {
             "_shardsvrCreateCollection": name, "shardKey": key, "unique": false, "writeConcern": { "w": "majority" },
@@ -635,7 +647,7 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
         assert_eq!(c.catalog().catalog().find_collection("d.h2").unwrap().map(|s| s.info.uuid), source);
     }
     let (db, command) = story.asked();
-    let repeated = c.send("a", db, command).await;
+    let repeated = c.repeat(db, command).await;
     assert!(repeated.is_ok(), "{name}: repeated by its router: {repeated:?}");
     c.settle().await;
     assert!(c.happened(story.protocol), "{name}: repeated");

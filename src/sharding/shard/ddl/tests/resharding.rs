@@ -396,7 +396,7 @@ async fn falls_at(n: i64, executing: bool) -> bool {
     let at = format!("message {n}, {executing}");
     if let Err(e) = outcome {
         assert!(e.is(document::error::RETRIABLE), "{at}: {e:?}");
-        c.send("a", "d", command()).await.unwrap_or_else(|e| panic!("{at}, repeated: {e:?}"));
+        c.repeat("d", command()).await.unwrap_or_else(|e| panic!("{at}, repeated: {e:?}"));
         c.settle().await;
     }
     let now = c.catalog().catalog().sharded(BUCKETS).unwrap();

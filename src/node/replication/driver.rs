@@ -37,7 +37,11 @@ impl Node {
                     queue.extend(self.replication.with(|m, now, _| m.vote_stored(vote, now)));
                 }
                 Action::AskVotes { round, dry, term } => self.ask_votes(round, dry, term),
-                Action::Lead { term, reason } => self.lead(term, reason).await?,
+                Action::Lead { term, reason } => {
+                    if let Err(error) = self.lead(term, reason).await {
+                        return self.abandon_reign(term, error).await;
+                    }
+                }
                 Action::StepDown => self.stepped_down().await,
                 Action::Commit(point) => {
                     self.replication.commit.advance(stored(point));
@@ -84,6 +88,22 @@ impl Node {
         Box::pin(self.begin_reign(term, reason))
     }
 
+    /// A reign that cannot begin ends, so that another member can lead. This one stands again after an election timeout.
+    async fn abandon_reign(self: &Arc<Self>, term: i64, error: document::Error) -> Result<()> {
+        let attributes = doc! { "term": term, "error": error.message.as_str() };
+        self.replication.note("Stepping down, since a reign cannot begin", attributes);
+        let actions = self.replication.with(|m, now, offset| {
+            if !m.is_leader() || m.term() != term {
+                return Vec::new();
+            }
+            let pause_ms = m.config().map_or(0, |c| c.election_timeout_ms());
+            m.freeze(now, pause_ms.div_ceil(1000));
+            m.step_down(now, offset)
+        });
+        Box::pin(self.perform(actions)).await?;
+        Err(error)
+    }
+
     async fn begin_reign(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
         let replication = &self.replication;
         let (wall_ms, seen, committed) = (self.now_ms(), self.log.last_optime(), self.committed());
@@ -99,7 +119,9 @@ impl Node {
             self.restore_prepared(replication.between.open())?;
             replication.forget_between();
             self.log.set_term(term);
-            replication.leads.store(true, Ordering::SeqCst);
+            if !self.open_writes(term) {
+                return Ok(());
+            }
             let appended = self.append_noop(new_primary_message())?;
             replication.with(|m, _, _| m.begin_term(known(appended.first)));
             (appended, self.now_ms(), reigns)
@@ -154,6 +176,16 @@ impl Node {
     pub(super) fn close_writes(&self) {
         let _gate = self.gate.write();
         self.replication.leads.store(false, Ordering::SeqCst);
+    }
+
+    /// This node's own writes may begin, unless the reign of `term` is over: false then.
+    pub(super) fn open_writes(&self, term: i64) -> bool {
+        let _gate = self.gate.write();
+        let leads = self.replication.look(|m| m.is_leader() && m.term() == term);
+        if leads {
+            self.replication.leads.store(true, Ordering::SeqCst);
+        }
+        leads
     }
 
     fn ask_votes(self: &Arc<Self>, round: u64, dry: bool, term: i64) {
@@ -325,16 +357,13 @@ impl Node {
         if !replication.is_primary() {
             bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
         }
-        self.close_writes();
-        replication.with(|m, _, _| m.begin_step_down());
+        let _closed = StepDown::begin(self, term);
         replication.heartbeat_now.notify_waiters();
         let successor = self.await_successor(Duration::from_secs(catch_up)).await;
         if !replication.look(|m| m.is_leader() && m.term() == term) {
             return Err(Replication::stepped_down());
         }
         if successor.is_none() && !force {
-            replication.leads.store(true, Ordering::SeqCst);
-            replication.with(|m, _, _| m.cancel_step_down());
             bail!(
                 EXCEEDED_TIME_LIMIT,
                 "No electable secondaries caught up as of {}Please use the replSetStepDown command with the argument \
@@ -343,7 +372,7 @@ impl Node {
             );
         }
         let actions = replication.with(|m, now, offset| {
-            m.freeze_until(now + seconds * 1000);
+            m.freeze(now, seconds);
             m.step_down(now, offset)
         });
         self.perform(actions).await?;
@@ -409,7 +438,7 @@ impl Node {
                 }
             }
             _ => {
-                m.freeze_until(now + seconds * 1000);
+                m.freeze(now, seconds);
                 Vec::new()
             }
         });
@@ -464,6 +493,29 @@ impl Node {
         match self.replication.with(|m, _, _| m.change_maintenance(on)) {
             Some(_) => Ok(()),
             None => bail!(OPERATION_FAILED, "already out of maintenance mode"),
+        }
+    }
+}
+
+/// A step-down that waits for a successor. Writes are closed; however the wait ends, they open again while the reign lasts.
+struct StepDown<'a> {
+    node: &'a Arc<Node>,
+    term: i64,
+}
+
+impl<'a> StepDown<'a> {
+    fn begin(node: &'a Arc<Node>, term: i64) -> StepDown<'a> {
+        let attempt = StepDown { node, term };
+        node.close_writes();
+        node.replication.with(|m, _, _| m.begin_step_down());
+        attempt
+    }
+}
+
+impl Drop for StepDown<'_> {
+    fn drop(&mut self) {
+        if self.node.open_writes(self.term) {
+            self.node.replication.with(|m, _, _| m.cancel_step_down());
         }
     }
 }

@@ -70,6 +70,10 @@ impl MemberState {
     pub fn from_number(n: i64) -> Option<MemberState> {
         MemberState::ALL.into_iter().find(|s| *s as i64 == n)
     }
+    /// Whether a member that does not lead has a set's data in this state, and is not just copying it.
+    pub fn has_data(self) -> bool {
+        matches!(self, MemberState::Secondary | MemberState::Recovering | MemberState::Rollback)
+    }
     /// Whether reads are served in this state.
     pub fn is_readable(self) -> bool {
         matches!(self, MemberState::Primary | MemberState::Secondary)
@@ -231,6 +235,9 @@ enum Role {
         writable: bool,
     },
 }
+
+/// How far ahead of a member's own term one that it hears of may be.
+const TERM_LEAP_MAX: i64 = 1 << 32;
 
 /// Share of the election timeout by which its timer is put off at random.
 pub const OFFSET_FRACTION: f64 = 0.15;
@@ -499,9 +506,14 @@ impl Member {
 
     // ---- terms ----
 
+    /// Whether no election can have led to this term: it is not believed, since terms have an end.
+    fn is_beyond(&self, term: i64) -> bool {
+        term > self.term.saturating_add(TERM_LEAP_MAX)
+    }
+
     /// A term that some message carried. A higher one is adopted, and ends leading and standing.
     pub fn see_term(&mut self, term: i64, now: u64, offset: f64) -> Vec<Action> {
-        if term <= self.term {
+        if term <= self.term || self.is_beyond(term) {
             return Vec::new();
         }
         if self.is_leader() {
@@ -748,6 +760,9 @@ impl Member {
         if !own.is_electable() {
             return Err(if own.arbiter { "member is an arbiter" } else { "member has zero priority" });
         }
+        if self.term == i64::MAX {
+            return Err("there is no higher term");
+        }
         if self.is_leader() || self.is_candidate() {
             return Err("member is primary or a candidate already");
         }
@@ -959,6 +974,12 @@ impl Member {
         if request.term < self.term {
             return Some(format!("candidate's term ({}) is lower than mine ({})", request.term, self.term));
         }
+        if self.is_beyond(request.term) {
+            return Some(format!(
+                "candidate's term ({}) is too far ahead of mine ({})",
+                request.term, self.term
+            ));
+        }
         if request.set != config.name() {
             return Some(format!(
                 "candidate's set name ({}) differs from mine ({})",
@@ -995,9 +1016,9 @@ impl Member {
 
     // ---- commands ----
 
-    /// `replSetFreeze`, and the time after a step-down.
-    pub fn freeze_until(&mut self, until: u64) {
-        self.frozen_until = self.frozen_until.max(until);
+    /// `replSetFreeze`, and the time after a step-down. So many seconds that they have no end last forever.
+    pub fn freeze(&mut self, now: u64, seconds: u64) {
+        self.frozen_until = self.frozen_until.max(now.saturating_add(seconds.saturating_mul(1000)));
     }
     pub fn unfreeze(&mut self) {
         self.frozen_until = 0;
@@ -1042,5 +1063,60 @@ impl Member {
             position >= entry && position.term == entry.term
         };
         (0..config.members().len()).filter(|i| config.members()[*i].bears_data() && has(*i)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::doc;
+
+    /// A secondary of a set of one.
+    fn alone() -> Member {
+        let config = SetConfig::parse(&doc! { "_id": "rs", "members": [{"_id": 0, "host": "a:1"}] }).unwrap();
+        let mut member = Member::new(None, OpTime::new(1, 1));
+        member.install(Arc::new(config), Some(0), 1, 0.0);
+        member.set_follower(MemberState::Secondary, 1, 0.0);
+        member
+    }
+
+    #[test]
+    fn a_term_that_no_election_has_led_to_is_not_believed() {
+        let mut member = alone();
+        for term in [i64::MAX, i64::MAX - 1, 1 << 62] {
+            let request = VoteRequest {
+                set: "rs".to_string(),
+                dry: false,
+                term,
+                candidate: 0,
+                config: (0, 1),
+                applied: OpTime::new(1, 1),
+            };
+            let (answer, _) = member.asked_for_vote(&request, 2, 0.0);
+            assert!(!answer.granted && answer.store.is_none(), "{answer:?}");
+            member.see_term(term, 2, 0.0);
+        }
+        assert_eq!(member.term(), 1);
+        member.see_term(1000, 2, 0.0);
+        assert_eq!(member.term(), 1000);
+        assert!(!member.tick(3, 0.0).is_empty(), "it does not stand");
+    }
+
+    #[test]
+    fn the_last_term_has_no_elections() {
+        let config = alone().config().cloned().unwrap();
+        let mut member = Member::new(Some(Vote { term: i64::MAX, candidate: 0 }), OpTime::new(1, 1));
+        member.install(config, Some(0), 1, 0.0);
+        member.set_follower(MemberState::Secondary, 1, 0.0);
+        assert!(member.tick(2, 0.0).is_empty());
+    }
+
+    #[test]
+    fn a_freeze_without_end_is_one() {
+        let mut member = alone();
+        member.freeze(5, u64::MAX);
+        assert!(member.tick(u64::MAX / 2, 0.0).is_empty());
+        member.unfreeze();
+        assert!(!member.tick(6, 0.0).is_empty());
     }
 }

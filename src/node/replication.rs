@@ -176,6 +176,8 @@ pub struct Replication {
     observer: OnceLock<Arc<dyn StandingObserver>>,
     /// One change of the configuration or state at a time.
     changing: tokio::sync::Mutex<()>,
+    /// Held while a configuration takes the place of another; taken after `changing`, and by a reign that begins.
+    installing: tokio::sync::Mutex<()>,
     /// What `setDefaultRWConcern` has set.
     default_write_concern: Mutex<Option<WriteConcern>>,
     default_read_level: Mutex<Option<ReadLevel>>,
@@ -231,6 +233,7 @@ impl Replication {
             publishing: Mutex::default(),
             observer: OnceLock::new(),
             changing: tokio::sync::Mutex::default(),
+            installing: tokio::sync::Mutex::default(),
             default_write_concern: Mutex::default(),
             default_read_level: Mutex::default(),
             commit: CommitPoint::default(),

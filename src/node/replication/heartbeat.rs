@@ -97,9 +97,8 @@ impl Node {
         let standing = self.replication.standing();
         let waiting = standing.config.as_ref().and_then(|c| c.members().get(index)).filter(|m| m.newly_added);
         let Some(id) = waiting.map(|m| m.id).filter(|_| standing.writable) else { return };
-        let ready = [MemberState::Secondary, MemberState::Recovering, MemberState::Rollback];
         if self.failpoint("doNotRemoveNewlyAddedOnHeartbeats")
-            || !self.replication.look(|m| m.peer(index).is_some_and(|p| p.up && ready.contains(&p.state)))
+            || !self.replication.look(|m| m.peer(index).is_some_and(|p| p.up && p.state.has_data()))
         {
             return;
         }
@@ -203,9 +202,7 @@ impl Node {
         let config = SetConfig::parse(document)?;
         let _changing = self.replication.changing.lock().await;
         let current = self.replication.standing().config.clone();
-        if Some(config.name()) != self.options.replica_set.as_deref()
-            || current.as_ref().is_some_and(|c| !config.is_newer_than(c))
-        {
+        if Some(config.name()) != self.options.replica_set.as_deref() || !self.may_follow(&config) {
             return Ok(());
         }
         if let (Some(ours), Some(theirs)) = (current.as_ref().and_then(|c| c.set_id()), config.set_id())
@@ -213,18 +210,25 @@ impl Node {
         {
             bail!(INVALID_REPLICA_SET_CONFIG, "the other member belongs to another set of this name");
         }
-        // A primary that cannot write yet finishes first; the configuration comes again.
-        if self
-            .replication
-            .look(|m| m.is_candidate() || (m.is_leader() && !m.is_writable() && config.term() != -1))
-        {
-            return Ok(());
-        }
         let me = self.find_me(&config).await;
         if me.is_none() && current.is_none() {
             return Ok(());
         }
+        let _installing = self.replication.installing.lock().await;
+        // This member may have become primary while it looked for itself.
+        if !self.may_follow(&config) {
+            return Ok(());
+        }
         self.store_and_install(config, me).await
+    }
+
+    /// Whether the configuration is newer than this member's. A primary that cannot write yet finishes first; the
+    /// configuration comes again.
+    fn may_follow(&self, config: &SetConfig) -> bool {
+        self.replication.look(|m| {
+            let begins = m.is_leader() && !m.is_writable() && config.term() != -1;
+            m.config().is_none_or(|c| config.is_newer_than(c)) && !m.is_candidate() && !begins
+        })
     }
 }
 

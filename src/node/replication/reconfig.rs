@@ -2,14 +2,18 @@
 //!
 //! A configuration is durable in the state file before it is in force, and then shown in `local.system.replset`. A safe change
 //! is made by the primary, alters at most one voter, and begins only when the current configuration has reached a
-//! majority and an entry of this term is committed under it: so majorities of old and new overlap. A forced one has no term
-//! and takes a version far ahead.
+//! majority and an entry of this term is committed under it: so majorities of old and new overlap. A voter that moves to
+//! another host goes on voting where it is found there with its data; otherwise it waits like a new one. A forced
+//! configuration has no term and takes a version far ahead.
+//!
+//! Invariant: a configuration is installed under `installing`, after a look at the one that it replaces: what took long to
+//! prepare never replaces a newer one.
 
-use super::{CONFIG_NAMESPACE, MemberState, SetConfig, known};
+use super::{CONFIG_NAMESPACE, SetConfig, known};
 use crate::local::LocalClient;
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, doc, err};
-use protocol::replication::member::Member;
+use protocol::replication::member::{Member, MemberState};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::entry::{Entry, Op};
@@ -99,6 +103,7 @@ impl Node {
                     continue;
                 }
                 let _changing = node.replication.changing.lock().await;
+                let _installing = node.replication.installing.lock().await;
                 match lost(&node) {
                     // A failed log is what every later command says.
                     Some(now) if Arc::ptr_eq(&now, &config) => return drop(node.install(config, me).await),
@@ -244,11 +249,12 @@ impl Node {
         } else {
             config.set_term(standing.term);
         }
+        let me = self.find_me(&config).await;
         if change == Change::Safe {
-            config.let_new_voters_wait(&current);
+            let same = self.moved_with_data(&config, &current, me).await;
+            config.let_new_voters_wait(&current, &same);
         }
         config.follow(&current, force)?;
-        let me = self.find_me(&config).await;
         if me.is_none() {
             bail!(
                 NODE_NOT_FOUND,
@@ -265,16 +271,48 @@ impl Node {
             self.await_config_committed(&current, limit).await?;
             self.check_quorum(&config, me, false).await?;
         }
-        let shown = doc! { "msg": "Reconfig set", "version": config.version() };
-        if !force {
-            self.append_noop(shown)?;
-        }
         let installed = config.clone();
-        self.store_and_install(config, me).await?;
+        {
+            let _installing = self.replication.installing.lock().await;
+            if !force {
+                self.check_still_leads(&current, standing.term)?;
+                self.append_noop(doc! { "msg": "Reconfig set", "version": config.version() })?;
+            }
+            self.store_and_install(config, me).await?;
+        }
         if !force {
             self.await_config_majority(&installed, limit).await?;
         }
         Ok(())
+    }
+
+    /// Whether what was found out for a change of `config` still holds.
+    fn check_still_leads(&self, config: &Arc<SetConfig>, term: i64) -> Result<()> {
+        if !self.replication.look(|m| m.is_leader() && m.term() == term) {
+            return Err(super::Replication::stepped_down());
+        }
+        if !self.replication.look(|m| m.config().is_some_and(|now| Arc::ptr_eq(now, config))) {
+            bail!(CONFIGURATION_IN_PROGRESS, "The configuration was changed meanwhile");
+        }
+        Ok(())
+    }
+
+    /// Ids of members that have moved to another address and are the same members there: they have the current
+    /// configuration, and data.
+    async fn moved_with_data(&self, config: &SetConfig, current: &SetConfig, me: Option<usize>) -> Vec<i64> {
+        let asks = config.moved(current).into_iter().map(|id| async move {
+            let index = config.index_of_id(id)?;
+            if Some(index) == me {
+                return Some(id);
+            }
+            let reply = self.heartbeat(&config.members()[index].host, QUORUM_LIMIT, false).await.ok()?;
+            let number = |name: &str| reply.doc().get_i64(name);
+            let has_config =
+                (number("configTerm"), number("v")) == (Some(current.term()), Some(current.version()));
+            let state = number("state").and_then(MemberState::from_number)?;
+            (has_config && state.has_data()).then_some(id)
+        });
+        futures::future::join_all(asks).await.into_iter().flatten().collect()
     }
 
     /// Waits until a majority of voters has the configuration and everything written by now is committed under it.
@@ -292,6 +330,7 @@ impl Node {
     async fn await_config_majority(&self, config: &SetConfig, limit: Duration) -> Result<()> {
         let mut progress = self.replication.progress();
         let version = Some((config.term(), config.version()));
+        let term = self.replication.look(|m| m.term());
         let held = async {
             loop {
                 self.replication.heartbeat_now.notify_waiters();
@@ -306,7 +345,7 @@ impl Node {
                 if count >= config.vote_majority() {
                     return Ok(());
                 }
-                if !self.replication.look(|m| m.is_leader()) {
+                if !self.replication.look(|m| m.is_leader() && m.term() == term) {
                     return Err(super::Replication::stepped_down());
                 }
                 drop(tokio::time::timeout(Duration::from_millis(50), progress.changed()).await);
@@ -381,7 +420,7 @@ impl Node {
         futures::future::join_all(asked).await.into_iter().position(|own| own)
     }
 
-    /// Callers hold `changing`.
+    /// Callers hold `changing`, and `installing` where there was a configuration before.
     pub(super) async fn store_and_install(
         self: &Arc<Self>,
         config: SetConfig,
@@ -474,8 +513,15 @@ impl Node {
 
     /// A new primary of a set of several gives the configuration its term, so that it is newer than any of an older reign.
     pub(super) async fn reterm_config(self: &Arc<Self>, term: i64) -> Result<()> {
-        let Some(config) = self.replication.standing().config.clone() else { return Ok(()) };
-        if config.members().len() == 1 || config.term() == -1 || config.term() == term {
+        let current = || self.replication.look(|m| m.config().cloned());
+        // An election of a set of one is held while its configuration is installed.
+        if current().is_none_or(|c| c.members().len() == 1) {
+            return Ok(());
+        }
+        let _installing = self.replication.installing.lock().await;
+        let Some(config) = current() else { return Ok(()) };
+        let leads = self.replication.look(|m| m.is_leader() && m.term() == term);
+        if !leads || config.term() == -1 || config.term() == term {
             return Ok(());
         }
         let mut config = (*config).clone();
@@ -500,8 +546,14 @@ impl Node {
             self.replication.set_default_read_level(level);
         }
         if let Some(given) = found.as_ref().and_then(|d| d.get_document("defaultWriteConcern")) {
-            let concern = crate::operation::WriteConcern::parse(given.to_doc_buf().doc())?;
-            self.replication.set_default_write_concern(Some(concern));
+            match crate::operation::WriteConcern::parse(given.to_doc_buf().doc()) {
+                Ok(concern) => self.replication.set_default_write_concern(Some(concern)),
+                // A client may have put anything there: the set goes on with what it has.
+                Err(error) => self.replication.note(
+                    "The default write concern that is stored cannot be read, and is not used",
+                    doc! { "namespace": "config.settings", "error": error.message },
+                ),
+            }
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use super::testing::{config, node};
 use super::*;
-use document::Value;
+use crate::local::LocalClient;
+use document::{Doc, Value, codes};
+use std::sync::Weak;
 use storage::files::MemoryFiles;
 
 fn open(set: Option<&str>, files: &MemoryFiles) -> Arc<Node> {
@@ -222,4 +224,225 @@ async fn without_its_set_an_interrupted_copy_stays_with_what_was_written_since()
     assert!(alone.log.appended() >= before, "the directory was emptied");
     drop(alone);
     assert!(!synced(Some("rs")).is_detached);
+}
+
+/// Members that vote for the node, have its configuration, and have every entry that it has when they are asked.
+struct Others {
+    node: OnceLock<Weak<Node>>,
+    /// Hosts where no member answers, and where an empty one does.
+    silent: Mutex<Vec<&'static str>>,
+    empty: Mutex<Vec<&'static str>>,
+    /// A host that answers when it is let.
+    slow: tokio::sync::Semaphore,
+    slow_asked: Notify,
+}
+const SLOW: &str = "slow:1";
+
+impl Default for Others {
+    fn default() -> Self {
+        Others {
+            node: OnceLock::new(),
+            silent: Mutex::default(),
+            empty: Mutex::default(),
+            slow: tokio::sync::Semaphore::new(0),
+            slow_asked: Notify::new(),
+        }
+    }
+}
+
+impl Others {
+    fn answer(&self, host: &str, command: Doc<'_>) -> Option<Document> {
+        let node = self.node.get()?.upgrade()?;
+        let term = node.replication.look(|m| m.term());
+        if command.get("replSetRequestVotes").is_some() {
+            return Some(doc! { "term": term, "voteGranted": true });
+        }
+        command.get("replSetHeartbeat")?;
+        if self.empty.lock().contains(&host) {
+            return Some(doc! { "state": 0, "v": -2, "set": "", "term": -1i64 });
+        }
+        let last = super::driver::optime_document(known(node.log.last_optime()));
+        let number = |name: &str| command.get_i64(name).unwrap_or(-1);
+        Some(doc! {
+            "state": 2, "v": number("configVersion"), "configTerm": number("configTerm"), "set": "rs", "term": term,
+            "opTime": last.clone(), "durableOpTime": last,
+        })
+    }
+}
+
+impl Peers for Others {
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        command: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            if host == SLOW {
+                self.slow_asked.notify_one();
+                self.slow.acquire().await.unwrap().forget();
+            }
+            let answer = self.answer(host, command.doc()).filter(|_| !self.silent.lock().contains(&host));
+            answer.map(|d| d.to_doc_buf()).ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is nowhere"))
+        })
+    }
+    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { host == "own:1" })
+    }
+    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+fn of_hosts(version: i32, hosts: &[&str]) -> SetConfig {
+    let members =
+        hosts.iter().enumerate().map(|(i, host)| Value::from(doc! { "_id": i as i32, "host": *host }));
+    let members = Value::Array(members.collect());
+    let settings = doc! { "heartbeatIntervalMillis": 20 };
+    SetConfig::parse(&doc! { "_id": "rs", "version": version, "members": members, "settings": settings })
+        .unwrap()
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what}");
+}
+
+/// The primary of a set of three.
+async fn primary_of_three() -> (Arc<Node>, Arc<Others>) {
+    let (member, others) = (node(Some("rs")), Arc::new(Others::default()));
+    others.node.set(Arc::downgrade(&member)).unwrap();
+    member.replication.reach_by(others.clone());
+    member.initiate(of_hosts(1, &["own:1", "b:1", "c:1"])).await.unwrap();
+    until("no primary", || member.is_writable()).await;
+    (member, others)
+}
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn voters_that_move_together_leave_no_majority_of_one() {
+    let (member, others) = primary_of_three().await;
+    let moved = || of_hosts(2, &["own:1", "b:2", "c:2"]);
+    *others.silent.lock() = vec!["b:2", "c:2"];
+    assert_eq!(code(member.reconfigure(moved(), false, PATIENCE).await), 103);
+    others.silent.lock().clear();
+    member.reconfigure(moved(), false, PATIENCE).await.unwrap();
+    member.wait_all_committed().await.unwrap();
+    *others.silent.lock() = vec!["b:2", "c:2"];
+    member.append_noop(doc! { "msg": "alone" }).unwrap();
+    let committed = tokio::time::timeout(Duration::from_millis(300), member.wait_all_committed()).await;
+    assert!(committed.is_err(), "it was committed by one of three: {committed:?}");
+}
+
+#[tokio::test]
+async fn a_voter_that_moves_to_an_empty_host_waits_for_its_data() {
+    let (member, others) = primary_of_three().await;
+    others.empty.lock().push("c:2");
+    member.reconfigure(of_hosts(2, &["own:1", "b:1", "c:2"]), false, PATIENCE).await.unwrap();
+    let voters = || member.replication.look(|m| m.config().map_or(0, |c| c.voters().count()));
+    assert_eq!(voters(), 2);
+    others.empty.lock().clear();
+    until("it was not admitted", || voters() == 3).await;
+}
+
+#[tokio::test]
+async fn a_reconfiguration_ends_with_its_reign() {
+    let (member, others) = primary_of_three().await;
+    let changed = of_hosts(2, &["own:1", "b:1", "c:1", SLOW]);
+    let changing = runtime::spawn({
+        let member = member.clone();
+        async move { member.reconfigure(changed, false, PATIENCE).await }
+    });
+    others.slow_asked.notified().await;
+    let term = member.replication.look(|m| m.term());
+    member.see_term(term + 5).await.unwrap();
+    member.step_up(true).await.unwrap();
+    others.slow.add_permits(1000);
+    assert_eq!(code(changing.await.unwrap()), codes::PRIMARY_STEPPED_DOWN);
+    let config = member.replication.standing().config.clone().unwrap();
+    assert_eq!((config.version(), config.term()), (1, member.replication.look(|m| m.term())));
+}
+
+#[tokio::test]
+async fn a_step_down_that_is_dropped_opens_writes_again() {
+    let (member, others) = primary_of_three().await;
+    *others.silent.lock() = vec!["b:1", "c:1"];
+    member.append_noop(doc! { "msg": "others lack this" }).unwrap();
+    let waiting = tokio::time::timeout(Duration::from_millis(100), member.step_down(60, 30, false));
+    assert!(waiting.await.is_err());
+    assert!(member.is_writable());
+    member.append_noop(doc! { "msg": "goes on" }).unwrap();
+}
+
+#[tokio::test]
+async fn a_step_down_and_a_freeze_may_have_no_end() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    member.step_down(u64::MAX, 0, true).await.unwrap();
+    member.freeze_elections(u64::MAX).await.unwrap();
+    assert!(!member.replication.look(|m| m.is_leader()));
+    member.freeze_elections(0).await.unwrap();
+    assert!(member.is_writable());
+}
+
+#[tokio::test]
+async fn writes_open_only_in_the_reign_that_opens_them() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    member.close_writes();
+    assert!(!member.open_writes(0));
+    assert_eq!(code(member.append_noop(doc! { "msg": "of a reign that is over" })), 10107);
+    assert!(member.open_writes(1));
+    member.append_noop(doc! { "msg": "of this one" }).unwrap();
+}
+
+#[tokio::test]
+async fn a_reign_that_cannot_begin_ends_and_another_follows() {
+    let member = node(Some("rs"));
+    let mut quick = config().document();
+    quick.insert("settings", doc! { "electionTimeoutMillis": 500 });
+    member.initiate(SetConfig::parse(&quick).unwrap()).await.unwrap();
+    let failing = Arc::new(AtomicBool::new(false));
+    let fails = failing.clone();
+    let service = PrimaryService {
+        recover: Arc::new(move || {
+            let fails = fails.swap(false, Ordering::SeqCst);
+            Box::pin(async move {
+                match fails {
+                    true => bail!(INTERNAL_ERROR, "what an earlier reign left is damaged"),
+                    false => Ok(()),
+                }
+            })
+        }),
+        ..PrimaryService::task("fails once", std::future::pending::<()>)
+    };
+    member.replication.services.register(service).await.unwrap();
+    failing.store(true, Ordering::SeqCst);
+    member.step_down(1, 0, true).await.unwrap();
+    until("no primary after a reign that did not begin", || member.is_writable()).await;
+    assert_eq!(member.replication.look(|m| m.term()), 3);
+    member.append_noop(doc! { "msg": "of the third reign" }).unwrap();
+}
+
+#[tokio::test]
+async fn a_default_write_concern_that_cannot_be_read_is_passed_over() {
+    let files = MemoryFiles::default();
+    let member = open(Some("rs"), &files);
+    member.initiate(config()).await.unwrap();
+    let defaults = doc! { "_id": "ReadWriteConcernDefaults", "defaultWriteConcern": { "w": 51 } };
+    LocalClient::new(member.clone()).put("config.settings", &defaults).await.unwrap();
+    member.step_down(1, 0, true).await.unwrap();
+    until("no primary with such defaults", || member.is_writable()).await;
+    member.shutdown();
+    drop(member);
+    let member = open(Some("rs"), &files);
+    assert!(member.resume_set().await.unwrap());
+    assert!(member.is_writable());
 }

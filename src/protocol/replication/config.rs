@@ -79,6 +79,11 @@ const PORT: &str = "27017";
 pub const MEMBERS_MAX: usize = 50;
 pub const VOTERS_MAX: usize = 7;
 const DELAY_MAX_SECS: i64 = 31_622_400;
+/// Times in `settings`: those that are above 0, and those that -1 turns off; none is above the last.
+const POSITIVE_SETTINGS: [&str; 3] =
+    ["heartbeatIntervalMillis", "heartbeatTimeoutSecs", "electionTimeoutMillis"];
+const OPTIONAL_SETTINGS: [&str; 2] = ["catchUpTimeoutMillis", "catchUpTakeoverDelayMillis"];
+const SETTING_MAX: i64 = i32::MAX as i64;
 
 pub(super) fn invalid(text: String) -> document::Error {
     err!(INVALID_REPLICA_SET_CONFIG, "{text}")
@@ -126,6 +131,7 @@ impl SetConfig {
     pub fn parse_next(given: &Document) -> Result<SetConfig> {
         let config = SetConfig::read(given)?;
         config.check_modes()?;
+        config.check_times()?;
         Ok(config)
     }
 
@@ -254,6 +260,20 @@ impl SetConfig {
         Ok(())
     }
 
+    /// The settings that are numbers fit in an int. What is stored already is cut to that when it is read.
+    fn check_times(&self) -> Result<()> {
+        let settings = self.document.get_document("settings");
+        for name in POSITIVE_SETTINGS.iter().chain(&OPTIONAL_SETTINGS) {
+            let given = settings.and_then(|s| s.get(name)?.as_i64());
+            if let Some(n) = given.filter(|n| *n > SETTING_MAX) {
+                return Err(invalid(format!(
+                    "BSON field 'ReplSetConfigSettings.{name}' value must be <= {SETTING_MAX}, actual value '{n}'"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     pub fn name(&self) -> &str {
         self.document.get_str("_id").unwrap_or("")
     }
@@ -317,7 +337,7 @@ impl SetConfig {
     }
     fn setting(&self, name: &str) -> i64 {
         let settings = self.document.get_document("settings");
-        settings.and_then(|s| s.get(name)?.as_i64()).unwrap_or(0)
+        settings.and_then(|s| s.get(name)?.as_i64()).unwrap_or(0).min(SETTING_MAX)
     }
     pub fn election_timeout_ms(&self) -> u64 {
         self.setting("electionTimeoutMillis").max(1) as u64
@@ -363,11 +383,25 @@ impl SetConfig {
         }
         d
     }
-    /// Voters that were none in `current` wait until they have their data.
-    pub fn let_new_voters_wait(&mut self, current: &SetConfig) {
-        let before = |m: &Member| current.members.iter().find(|old| old.id == m.id && old.host == m.host);
+    /// Ids of members that have another host than in `current`.
+    pub fn moved(&self, current: &SetConfig) -> Vec<i64> {
+        let moved =
+            self.members.iter().filter(|m| current.host_of_id(m.id).is_some_and(|host| host != m.host));
+        moved.map(|m| m.id).collect()
+    }
+    fn host_of_id(&self, id: i64) -> Option<&str> {
+        self.members.iter().find(|m| m.id == id).map(|m| m.host.as_str())
+    }
+    /// New voters wait until they have their data: members with an id that `current` does not have, members that waited
+    /// already, and members at another host, except those with an id in `same`, which are known to be the members they were.
+    pub fn let_new_voters_wait(&mut self, current: &SetConfig, same: &[i64]) {
+        let moved = self.moved(current);
+        let is_new = |m: &Member| match current.members.iter().find(|old| old.id == m.id) {
+            Some(old) => old.newly_added || (moved.contains(&m.id) && !same.contains(&m.id)),
+            None => true,
+        };
         let members = std::mem::take(&mut self.members).into_iter().map(|m| {
-            let waits = m.votes && !m.arbiter && before(&m).is_none_or(|old| old.newly_added || !old.votes);
+            let waits = m.votes && !m.arbiter && is_new(&m);
             if waits { m.waiting() } else { m }
         });
         self.members = members.collect();
@@ -413,7 +447,8 @@ impl SetConfig {
     }
 
     /// Checks that this may come after `current`, and takes over what a new version may not change. Only one voter may
-    /// change at a time, so that majorities of the two overlap, unless `force`.
+    /// change at a time, so that majorities of the two overlap, unless `force`. New voters wait already
+    /// ([`SetConfig::let_new_voters_wait`]).
     ///
     /// # Errors
     /// NewReplicaSetConfigurationIncompatible (103).
@@ -492,21 +527,22 @@ impl SetConfig {
         Ok(())
     }
 
+    /// Counts those that vote now: a voter that waits for its data counts when it is admitted. An arbiter that moved has
+    /// nothing to wait for, and counts as changed.
     fn check_voters_changed(&self, current: &SetConfig) -> Result<()> {
-        // As given: a voter that waits for its data was added already.
-        let given = |config: &SetConfig| {
-            let voters = config.members.iter().filter(|m| m.given.0);
-            voters.map(|m| m.id).collect::<Vec<i64>>()
-        };
-        let (old, new) = (given(current), given(self));
+        let voters = |config: &SetConfig| config.voters().map(|m| m.id).collect::<Vec<i64>>();
+        let (old, new, moved) = (voters(current), voters(self), self.moved(current));
         let added = new.iter().filter(|id| !old.contains(id)).count();
         let removed = old.iter().filter(|id| !new.contains(id)).count();
-        if added + removed > 1 {
+        let replaced = self.voters().filter(|m| m.arbiter && old.contains(&m.id) && moved.contains(&m.id));
+        if added + removed + replaced.count() > 1 {
             bail!(
                 NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
                 "Non force replica set reconfig can only add or remove at most 1 voting member."
             );
         }
+        // Two sets of voters whose sizes exceed the number of all voters share one.
+        debug_assert!(current.vote_majority() + self.vote_majority() > old.len() + added);
         Ok(())
     }
 }
@@ -663,12 +699,12 @@ fn settings(given: Option<&Document>) -> Result<Document> {
     for (name, value) in given.into_iter().flat_map(Document::iter) {
         d.insert(name, value.clone());
     }
-    for name in ["heartbeatIntervalMillis", "heartbeatTimeoutSecs", "electionTimeoutMillis"] {
+    for name in POSITIVE_SETTINGS {
         if d.get(name).and_then(Value::as_i64).is_none_or(|n| n <= 0) {
             return Err(invalid(format!("BSON field '{name}' value must be > 0")));
         }
     }
-    for name in ["catchUpTimeoutMillis", "catchUpTakeoverDelayMillis"] {
+    for name in OPTIONAL_SETTINGS {
         if d.get(name).and_then(Value::as_i64).is_none_or(|n| n < -1) {
             return Err(invalid(format!("BSON field '{name}' value must be >= -1")));
         }
@@ -748,6 +784,108 @@ mod tests {
         let mut swapped = of(document::array![{"_id": 0, "host": "a:1"}, {"_id": 2, "host": "b:1"}]).unwrap();
         swapped.set_version(2);
         assert_eq!(swapped.follow(&two, false).unwrap_err().code, 103);
+    }
+
+    /// Members of `(id, host, whether it is an arbiter)`, in some version.
+    fn version_of(version: i64, members: &[(i32, String, bool)]) -> SetConfig {
+        let member = |(id, host, arbiter): &(i32, String, bool)| doc! { "_id": *id, "host": host.as_str(), "arbiterOnly": *arbiter };
+        let mut config = of(Value::Array(members.iter().map(|m| Value::from(member(m))).collect())).unwrap();
+        config.set_version(version);
+        config
+    }
+    fn at(hosts: [&str; 3]) -> Vec<(i32, String, bool)> {
+        hosts.iter().enumerate().map(|(i, host)| (i as i32, host.to_string(), false)).collect()
+    }
+
+    #[test]
+    fn two_voters_that_move_go_on_voting_or_are_refused() {
+        let current = version_of(1, &at(["a:1", "b:1", "c:1"]));
+        let follows = |hosts: [&str; 3], same: &[i64]| {
+            let mut next = version_of(2, &at(hosts));
+            next.let_new_voters_wait(&current, same);
+            next.follow(&current, false).map(|()| next.vote_majority())
+        };
+        assert_eq!(follows(["a:1", "b:2", "c:2"], &[]).unwrap_err().code, 103);
+        assert_eq!(follows(["a:1", "b:2", "c:2"], &[1, 2]).unwrap(), 2);
+        // It may be empty: the two others decide until it has its data.
+        assert_eq!(follows(["a:1", "b:1", "c:2"], &[]).unwrap(), 2);
+        assert_eq!(follows(["a:1", "b:2", "c:2"], &[1]).unwrap(), 2);
+    }
+
+    #[test]
+    fn an_arbiter_that_moves_is_the_one_change() {
+        let mut members = at(["a:1", "b:1", "c:1"]);
+        members[2].2 = true;
+        let current = version_of(1, &members);
+        members[2].1 = "c:2".to_string();
+        version_of(2, &members).follow(&current, false).unwrap();
+        members.remove(1);
+        assert_eq!(version_of(2, &members).follow(&current, false).unwrap_err().code, 103);
+    }
+
+    /// Sets of ids that are majorities of those that vote.
+    fn majorities(config: &SetConfig) -> Vec<Vec<i64>> {
+        let ids: Vec<i64> = config.voters().map(|m| m.id).collect();
+        let subset = |bits: u32| -> Vec<i64> {
+            let chosen = ids.iter().enumerate().filter(|(i, _)| bits & (1 << i) != 0);
+            chosen.map(|(_, id)| *id).collect()
+        };
+        let subsets = (0..1u32 << ids.len()).map(subset);
+        subsets.filter(|s| s.len() >= config.vote_majority()).collect()
+    }
+
+    #[test]
+    fn majorities_of_old_and_new_share_a_member_after_any_safe_change() {
+        let mut seed = 20_261_123_u64;
+        let mut below = |n: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % n
+        };
+        let mut taken = 0;
+        for _ in 0..3000 {
+            let before: Vec<_> =
+                (0..1 + below(5) as i32).map(|i| (i, format!("h{i}:1"), i > 0 && below(5) == 0)).collect();
+            let mut current = version_of(1, &before);
+            let first = version_of(1, &before[..1]);
+            if below(3) == 0 {
+                current.let_new_voters_wait(&first, &[]);
+            }
+            let mut after: Vec<_> = before.iter().filter(|m| m.0 == 0 || below(4) != 0).cloned().collect();
+            for member in &mut after {
+                if below(4) == 0 {
+                    member.1 = format!("moved{}:1", member.0);
+                }
+            }
+            after.extend((5..5 + below(3) as i32).map(|i| (i, format!("h{i}:1"), below(4) == 0)));
+            let same: Vec<i64> = (0..5).filter(|_| below(2) == 0).collect();
+            let mut next = version_of(2, &after);
+            next.let_new_voters_wait(&current, &same);
+            if next.follow(&current, false).is_err() {
+                continue;
+            }
+            taken += 1;
+            let moved = next.moved(&current);
+            let other = |m: &&Member| !m.arbiter && moved.contains(&m.id) && !same.contains(&m.id);
+            assert!(!next.voters().any(|m| other(&m)), "it may have nothing: {next:?}");
+            let new = majorities(&next);
+            for old in majorities(&current) {
+                assert!(new.iter().all(|new| new.iter().any(|id| old.contains(id))), "{current:?} {next:?}");
+            }
+        }
+        assert!(taken > 300, "only {taken} were taken");
+    }
+
+    #[test]
+    fn times_fit_in_an_int_and_stored_ones_are_cut() {
+        for name in POSITIVE_SETTINGS.iter().chain(&OPTIONAL_SETTINGS) {
+            let mut settings = Document::new();
+            settings.insert(*name, 1i64 << 62);
+            let given = doc! { "_id": "rs", "members": [{"_id": 0, "host": "a:1"}], "settings": settings };
+            assert_eq!(SetConfig::parse_next(&given).unwrap_err().code, 93, "{name}");
+            let stored = SetConfig::parse(&given).unwrap();
+            let (beat, patience) = (stored.heartbeat_timeout_ms(), stored.election_timeout_ms());
+            assert!(beat <= 1000 * SETTING_MAX as u64 && patience <= SETTING_MAX as u64);
+        }
     }
 
     #[test]

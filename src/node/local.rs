@@ -140,7 +140,7 @@ impl LocalClient {
     async fn committed(&self, ns: &str, op: &Operation) -> Result<()> {
         match op.committed_position() {
             Some(p) if ns.starts_with("local.") => self.node.log.wait_durable(p).await.map_err(log_failed),
-            Some(p) => self.node.wait_committed(p).await,
+            Some(_) => self.node.wait_operation_committed(op).await,
             None => Ok(()),
         }
     }

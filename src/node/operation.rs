@@ -468,7 +468,9 @@ pub struct Operation {
     pub parent: Option<Arc<Operation>>,
     /// A fail point wants the connection closed instead of a reply.
     connection_lost: AtomicBool,
-    /// The edition of the node's past in which it began to read; `EDITION_UNKNOWN` before.
+    /// How many reigns of the node had ended when it began to write; `UNKNOWN` before.
+    reign: AtomicU64,
+    /// The edition of the node's past in which it began to read; `UNKNOWN` before.
     read_edition: AtomicU64,
     /// The transaction that it is a statement of.
     transaction: std::sync::OnceLock<Arc<crate::transaction::Transaction>>,
@@ -493,7 +495,7 @@ pub struct Operation {
     profiler_notes: OnceLock<Box<Notes>>,
 }
 
-const EDITION_UNKNOWN: u64 = u64::MAX;
+const UNKNOWN: u64 = u64::MAX;
 
 /// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
 /// fast way.
@@ -639,7 +641,8 @@ impl Operation {
             may_bypass_write_blocking: AtomicBool::new(false),
             subject_to_block: AtomicBool::new(false),
             committed_position: AtomicU64::new(0),
-            read_edition: AtomicU64::new(EDITION_UNKNOWN),
+            reign: AtomicU64::new(UNKNOWN),
+            read_edition: AtomicU64::new(UNKNOWN),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),
             heard_ts: AtomicU64::new(0),
@@ -721,8 +724,16 @@ impl Operation {
         Ok(())
     }
 
+    /// Notes that it writes in the reign after so many have ended: what it has written, or found done, is acknowledged in that one alone.
+    pub fn note_reign(&self, ended: u64) {
+        let _ = self.reign.compare_exchange(UNKNOWN, ended, Ordering::SeqCst, Ordering::SeqCst);
+    }
+    /// How many reigns had ended when it began to write; `None` for one that does not write.
+    pub(crate) fn reign(&self) -> Option<u64> {
+        Some(self.reign.load(Ordering::SeqCst)).filter(|n| *n != UNKNOWN)
+    }
     /// Remembers what the operation's commits appended: what its acknowledgement has to wait for.
-    pub fn note_commit(&self, appended: Option<&storage::log::Appended>) {
+    pub(crate) fn note_commit(&self, appended: Option<&storage::log::Appended>) {
         if let Some(a) = appended {
             self.committed_position.fetch_max(a.position, Ordering::SeqCst);
             self.committed_ts.fetch_max(a.last.ts, Ordering::SeqCst);
@@ -748,7 +759,7 @@ impl Operation {
     /// Whether what it has read may since have been taken back.
     pub(crate) fn read_before(&self, edition: u64) -> bool {
         let began = self.read_edition.load(Ordering::Relaxed);
-        began != EDITION_UNKNOWN && began != edition
+        began != UNKNOWN && began != edition
     }
     /// Makes it a statement of a transaction, once and for all.
     pub(crate) fn join(&self, transaction: Arc<crate::transaction::Transaction>) {

@@ -22,9 +22,8 @@ use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::operation::Operation;
 use crate::snapshots::{Frozen, NodeSnapshot};
-use crate::write::retry::operations_of;
 use crate::{Node, log_failed};
-use document::{Doc, DocBuf, Error, Result, Timestamp, err};
+use document::{Doc, Error, Result, Timestamp, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use storage::Collection;
 use storage::entry::{Entry, Op};
-use storage::log::ReadFrom;
+use storage::log::{LogError, ReadFrom};
 
 /// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
 const LOG_BYTES_MAX: u64 = 256 << 20;
@@ -82,6 +81,10 @@ impl Moment {
     pub(crate) fn of(base: Arc<NodeSnapshot>) -> Moment {
         Moment { base, until: None }
     }
+    /// `ts` or before, from a base of that time or before.
+    pub(crate) fn at(base: Arc<NodeSnapshot>, ts: u64) -> Moment {
+        Moment { base, until: Some(ts) }
+    }
     /// The timestamp of what is read.
     pub fn ts(&self) -> u64 {
         self.until.unwrap_or(self.base.ts)
@@ -97,8 +100,7 @@ impl Moment {
     /// SnapshotUnavailable (246) where the log cannot be done again, as over a rename.
     pub(crate) fn rebuilt(&self, node: &Node, slot: &Slot) -> Result<Frozen> {
         let frozen = self.base.read(slot, &slot.read_unchecked());
-        let mut replay =
-            Replay { ns: &slot.ns, at: self.ts(), collections: BTreeMap::new(), partial: BTreeMap::new() };
+        let mut replay = Replay { ns: &slot.ns, at: self.ts(), collections: BTreeMap::new() };
         if let Some(c) = &frozen.collection {
             replay.collections.insert(slot.ns.clone(), c.branch());
         }
@@ -127,6 +129,11 @@ impl Node {
         while kept.len() > 1 && over(&kept[1]) {
             gone.extend(kept.pop_front());
         }
+        // From there on the log is no longer kept.
+        let cut = self.log.first_position();
+        while kept.front().is_some_and(|k| k.position < cut) {
+            gone.extend(kept.pop_front());
+        }
         if window.is_zero() && !shared {
             gone.extend(kept.drain(..));
         }
@@ -149,11 +156,17 @@ impl Node {
         if let Some(at) = at {
             self.log.advance_clock(at.as_u64());
         }
-        self.wait_prepared(op, None, at.unwrap_or(Timestamp::MAX)).await?;
         let Some(at) = at else {
-            let snapshot = Arc::new(self.snapshot());
-            return Ok(Moment::of(snapshot));
+            loop {
+                self.wait_prepared(op, None, Timestamp::MAX).await?;
+                let snapshot = Arc::new(self.snapshot());
+                // What was prepared in between may be committed as of a time that the snapshot covers.
+                if !self.is_any_prepared(None, Timestamp::from_u64(snapshot.ts)) {
+                    return Ok(Moment::of(snapshot));
+                }
+            }
         };
+        self.wait_prepared(op, None, at).await?;
         if self.log.last_optime().ts <= at.as_u64() {
             let snapshot = Arc::new(self.snapshot());
             if snapshot.ts <= at.as_u64() {
@@ -162,14 +175,14 @@ impl Node {
         }
         let base = self.past.newest(at.as_u64()).ok_or_else(|| too_old(at))?;
         // Also where the base was taken at this very time: a transaction that was prepared then may be visible from before.
-        Ok(Moment { base, until: Some(at.as_u64()) })
+        Ok(Moment::at(base, at.as_u64()))
     }
 
     /// All collections at the commit point; `None` where nothing that old is kept. A transaction that was decided since is seen if
     /// its commitTimestamp is of that time: with its preparation a majority has it, and its outcome is settled.
     pub(crate) fn committed_moment(&self) -> Option<Moment> {
         let at = self.committed().ts;
-        Some(Moment { base: self.past.newest(at)?, until: Some(at) })
+        Some(Moment::at(self.past.newest(at)?, at))
     }
 
     /// Whether the node can be read as of `at`.
@@ -190,22 +203,31 @@ struct Replay<'a> {
     ns: &'a str,
     at: u64,
     collections: BTreeMap<String, Collection>,
-    /// Operations of chains whose last entry has not come, by session.
-    partial: BTreeMap<Vec<u8>, Vec<DocBuf>>,
 }
 
 impl Replay<'_> {
     fn run(&mut self, node: &Node, from: u64) -> Result<()> {
-        let mut reader = node.log.reader(ReadFrom::Ts(from)).map_err(log_failed)?;
-        while let Some(frame) = reader.next().map_err(log_failed)? {
+        let at = Timestamp::from_u64(self.at);
+        let read_failed = |e: LogError| match e {
+            LogError::PositionLost { .. } | LogError::Truncated { .. } => too_old(at),
+            failed => log_failed(failed),
+        };
+        let mut reader = node.log.reader(ReadFrom::Ts(from)).map_err(read_failed)?;
+        // Whether the log has been kept since the snapshot.
+        let mut kept = from == 0 && node.log.first_position() == 0;
+        while let Some(frame) = reader.next().map_err(read_failed)? {
             if frame.optime.ts <= from {
+                kept = true;
                 continue;
+            }
+            if !kept {
+                return Err(too_old(at));
             }
             let entry = Entry::read(Doc::from_validated(frame.payload))?;
             let visible = frame.optime.ts <= self.at;
             match (entry.op, entry.command()) {
                 (Op::Command, Some(("commitTransaction", _))) => self.prepared(node, &entry)?,
-                (Op::Command, Some(("applyOps", _))) if visible => self.operations(&entry)?,
+                (Op::Command, Some(("applyOps", _))) if visible => self.operations(node, &entry)?,
                 _ if visible => self.apply(&entry)?,
                 _ => {}
             }
@@ -213,18 +235,21 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn operations(&mut self, entry: &Entry<'_>) -> Result<()> {
+    /// What an `applyOps` did, with the entries before it in its chain: on a member that had it from another, the snapshot may lie in
+    /// the midst of a chain.
+    fn operations(&mut self, node: &Node, entry: &Entry<'_>) -> Result<()> {
         let flag = |name: &str| entry.o.get_bool(name) == Some(true);
-        let session = entry.lsid().map(|d| d.bytes().to_vec()).unwrap_or_default();
-        let mut operations = self.partial.remove(&session).unwrap_or_default();
-        if flag("prepare") {
-            return Ok(());
+        match flag("prepare") || flag("partialTxn") {
+            true => Ok(()),
+            false => self.transaction(node, entry),
         }
-        operations.extend(operations_of(entry.doc()).map(Doc::to_owned));
-        if flag("partialTxn") {
-            self.partial.insert(session, operations);
-            return Ok(());
-        }
+    }
+
+    fn transaction(&mut self, node: &Node, last: &Entry<'_>) -> Result<()> {
+        let operations = node.transaction_operations(last.doc()).map_err(|e| match e.code {
+            codes::INCOMPLETE_TRANSACTION_HISTORY => too_old(Timestamp::from_u64(self.at)),
+            _ => e,
+        })?;
         operations.iter().try_for_each(|o| self.apply(&Entry::read(o.doc())?))
     }
 
@@ -234,10 +259,7 @@ impl Replay<'_> {
         if at.is_none_or(|at| at.as_u64() > self.at) {
             return Ok(());
         }
-        for operation in node.transaction_operations(entry.doc())? {
-            self.apply(&Entry::read(operation.doc())?)?;
-        }
-        Ok(())
+        self.transaction(node, entry)
     }
 
     fn apply(&mut self, entry: &Entry<'_>) -> Result<()> {

@@ -457,7 +457,7 @@ impl Node {
     /// NotWritablePrimary (10107).
     pub fn append_note(&self, op: &Operation, message: Document) -> Result<()> {
         let appended = self.append_noop(message)?;
-        op.note_commit(Some(&appended));
+        self.note_commit(op, &appended);
         Ok(())
     }
 

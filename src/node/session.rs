@@ -19,7 +19,7 @@
 use crate::Node;
 use crate::operation::{ChildId, Operation, SessionId};
 use crate::transaction::Transaction;
-use document::{Document, Result, Value, doc};
+use document::{Document, Result, Value, bail, doc};
 use parking_lot::Mutex;
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
 use protocol::transaction::{Admission, Phase, Request};
@@ -183,6 +183,10 @@ impl SessionTable {
             let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
             // A transaction of an older number ends: one that is prepared by its coordinator, any other now.
             match session.transaction().filter(|t| t.number < number) {
+                None if session.transaction().is_none() && session.is_prepared() => bail!(
+                    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                    "what the session has prepared is the log's, and its outcome not known here"
+                ),
                 None => break guard,
                 Some(t) if t.is_prepared() => {
                     drop(guard);

@@ -36,6 +36,8 @@ pub struct ChangeStreamRows {
     from_router: bool,
     /// A no-op was read: a router waits for the time to go on.
     news_for_router: bool,
+    /// A document was looked up as it is here, committed or not.
+    looked_up: bool,
 }
 
 enum Scanned {
@@ -90,6 +92,7 @@ impl ChangeStreamRows {
             ns: ns.to_string(),
             from_router,
             news_for_router: false,
+            looked_up: false,
         })
     }
 
@@ -105,8 +108,21 @@ impl ChangeStreamRows {
         self.from_router && self.news_for_router
     }
 
-    /// Puts into `out` what is committed now.
+    /// Puts into `out` what is committed now, and waits until that is true of the documents that were looked up.
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        self.take_committed(node, op, out).await?;
+        match std::mem::take(&mut self.looked_up) {
+            true => node.await_level_committed(op, ReadLevel::Majority).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn take_committed(
+        &mut self,
+        node: &Arc<Node>,
+        op: &Arc<Operation>,
+        out: &mut dyn Output,
+    ) -> Result<()> {
         self.news_for_router = false;
         self.delivery.set_images_since(images::kept_since(node));
         self.committed = match node.replication.commit.is_shared() {
@@ -153,6 +169,7 @@ impl ChangeStreamRows {
             let key = event.doc.get("documentKey").and_then(|v| v.as_document());
             let found = ns.zip(key).and_then(|(ns, key)| images::current(node, &ns, event.token.uuid, key));
             event.set_full_document(found.as_ref());
+            self.looked_up = true;
         }
         self.delivery.take(event, host).await
     }

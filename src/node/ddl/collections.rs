@@ -523,6 +523,6 @@ fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) 
         return Ok(false);
     }
     let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
-    op.note_commit(Some(&node.append_entry(&draft, o.doc())));
+    node.note_commit(op, &node.append_entry(&draft, o.doc()));
     Ok(true)
 }

@@ -157,6 +157,10 @@ impl Node {
     fn apply_noop(&self, fetched: &Fetched) -> usize {
         {
             let _gate = self.gate.read();
+            // Every reign begins with such an entry.
+            if fetched.optime.term > self.log.last_optime().term {
+                self.replication.between.0.lock().end_chains();
+            }
             self.append_fetched(fetched);
         }
         self.note_first_of_term(fetched);

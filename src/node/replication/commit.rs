@@ -12,7 +12,7 @@ use super::Replication;
 use crate::{Node, Operation, log_failed};
 use document::{Result, Timestamp, err};
 use std::sync::atomic::{AtomicBool, Ordering};
-use storage::log::{OpTime, Position};
+use storage::log::{Appended, OpTime, Position};
 use tokio::sync::watch;
 
 /// The order of optimes: by term, then by timestamp.
@@ -73,8 +73,21 @@ impl CommitPoint {
     pub fn subscribe(&self) -> watch::Receiver<OpTime> {
         self.point.subscribe()
     }
+    /// A receiver that sees the end of each reign from now on.
     pub(crate) fn reigns(&self) -> watch::Receiver<u64> {
         self.reigns_ended.subscribe()
+    }
+    /// A receiver that sees the end of the reign in which an operation wrote. `None`: the operation did not write.
+    ///
+    /// # Errors
+    /// PrimarySteppedDown (189) when it has ended.
+    pub(crate) fn reign(&self, noted: Option<u64>) -> Result<watch::Receiver<u64>> {
+        let mut reigns = self.reigns_ended.subscribe();
+        let ended = *reigns.borrow_and_update();
+        match noted.is_none_or(|noted| noted == ended) {
+            true => Ok(reigns),
+            false => Err(Replication::stepped_down()),
+        }
     }
     fn value(&self) -> OpTime {
         *self.point.borrow()
@@ -89,6 +102,17 @@ impl Replication {
 }
 
 impl Node {
+    /// How many reigns of this node have ended. To be read before it is asked whether the node may write.
+    pub fn reigns_ended(&self) -> u64 {
+        *self.replication.commit.reigns_ended.borrow()
+    }
+
+    /// Remembers what a commit of the operation has appended. To be called under the gate.
+    pub(crate) fn note_commit(&self, op: &Operation, appended: &Appended) {
+        op.note_reign(self.reigns_ended());
+        op.note_commit(Some(appended));
+    }
+
     /// The newest optime that is majority-committed: no election and no rollback takes it away.
     pub fn committed(&self) -> OpTime {
         match self.replication.commit.is_shared() {
@@ -97,32 +121,25 @@ impl Node {
         }
     }
 
-    /// Waits until the log up to `position` is majority-committed.
-    ///
-    /// # Errors
-    /// A failed log; PrimarySteppedDown (189) when this member stops being primary before.
-    pub async fn wait_committed(&self, position: Position) -> Result<()> {
-        let commit = &self.replication.commit;
-        if !commit.is_shared() {
-            return self.log.wait_durable(position).await.map_err(log_failed);
-        }
-        // At or behind what ends at `position`.
-        let newest = self.log.last_optime();
-        Box::pin(self.wait_committed_optime(newest, position)).await
-    }
-
     /// Waits until what the operation wrote is majority-committed; where it wrote nothing, until what it can have seen is.
     ///
     /// # Errors
-    /// As [`Node::wait_committed`].
+    /// A failed log; PrimarySteppedDown (189) when this member has ceased to be the primary that it was when the operation began to
+    /// write: what was written then may be rolled back.
     pub async fn wait_operation_committed(&self, op: &Operation) -> Result<()> {
         let position = op.committed_position().unwrap_or_else(|| self.log.appended());
-        match op.committed_optime() {
-            Some(optime) if self.replication.commit.is_shared() => {
-                Box::pin(self.wait_committed_optime(optime, position)).await
-            }
-            _ => self.wait_committed(position).await,
-        }
+        let optime = op.committed_optime().unwrap_or_else(|| self.log.last_optime());
+        Box::pin(self.wait_committed_optime(optime, position, op.reign())).await
+    }
+
+    /// Waits until everything appended by now is majority-committed, on behalf of an operation that has written some of it, or has
+    /// found it done.
+    ///
+    /// # Errors
+    /// As [`Node::wait_operation_committed`].
+    pub async fn wait_all_committed_for(&self, op: &Operation) -> Result<()> {
+        let (optime, position) = (self.log.last_optime(), self.log.appended());
+        Box::pin(self.wait_committed_optime(optime, position, op.reign())).await
     }
 
     /// Waits until the commit point is at a time, or beyond.
@@ -132,26 +149,34 @@ impl Node {
     pub(crate) async fn await_commit_point(&self, op: &Operation, time: Timestamp) -> Result<()> {
         let commit = &self.replication.commit;
         if !commit.is_shared() {
-            return op.interruptible(self.wait_committed(self.log.appended())).await?;
+            return op.interruptible(self.wait_all_committed()).await?;
         }
         let mut points = commit.subscribe();
         let reached = async { drop(points.wait_for(|point| point.ts >= time.as_u64()).await) };
         op.interruptible(reached).await
     }
 
-    /// Waits until everything appended by now is majority-committed.
+    /// Waits until everything appended by now is majority-committed, on behalf of who has only read it.
     ///
     /// # Errors
-    /// As [`Node::wait_committed`].
+    /// A failed log; PrimarySteppedDown (189) when this member stops being primary before.
     pub async fn wait_all_committed(&self) -> Result<()> {
-        self.wait_committed(self.log.appended()).await
+        let (optime, position) = (self.log.last_optime(), self.log.appended());
+        Box::pin(self.wait_committed_optime(optime, position, None)).await
     }
 
-    async fn wait_committed_optime(&self, optime: OpTime, position: Position) -> Result<()> {
+    async fn wait_committed_optime(
+        &self,
+        optime: OpTime,
+        position: Position,
+        reign: Option<u64>,
+    ) -> Result<()> {
         let commit = &self.replication.commit;
-        let mut reigns = commit.reigns();
-        reigns.mark_unchanged();
-        let leads = self.replication.look(|m| m.is_leader());
+        if !commit.is_shared() {
+            return self.log.wait_durable(position).await.map_err(log_failed);
+        }
+        let mut reigns = commit.reign(reign)?;
+        let leads = reign.is_some() || self.replication.look(|m| m.is_leader());
         self.log.wait_durable(position).await.map_err(log_failed)?;
         self.count_own_log();
         let mut points = commit.subscribe();

@@ -222,6 +222,10 @@ impl Node {
                 "the source's newest entry is older than what this member has in its log"
             );
         }
+        // What this member has acknowledged, before it began to copy or was started again, must be in what it copies.
+        if known(entry.optime) < self.replication.state.get().floor.max(known(self.committed())) {
+            bail!(INVALID_SYNC_SOURCE, "the source lacks entries that this member had");
+        }
         let id = opened.get_i64("copy").ok_or_else(bad)?;
         let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
         let lines = listed.iter().filter_map(|e| e.value().as_document()).map(CopiedCollection::read);

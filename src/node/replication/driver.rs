@@ -166,8 +166,9 @@ impl Node {
         replication.majority_wall_ms.store(0, Ordering::SeqCst);
         replication.publish();
         replication.commit.end_reign();
-        replication.services.stop().await;
+        // Before anything is waited for: another reign of this node may begin meanwhile, with transactions of its own.
         self.yield_transactions();
+        replication.services.stop().await;
         replication.heartbeat_now.notify_waiters();
         self.wake_lonely();
     }

@@ -108,6 +108,33 @@ async fn a_step_down_ends_by_itself_in_a_higher_term() {
     assert_eq!(member.replication.standing().term, 3);
 }
 
+/// In a set of several: the commit point of a later term is beyond the entry, which was rolled back.
+#[tokio::test]
+async fn what_was_written_in_a_reign_is_acknowledged_in_that_one_alone() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    let client = crate::local::LocalClient::new(member.clone());
+    let (wrote, found_done) = (Operation::internal(), Operation::internal());
+    found_done.note_reign(member.reigns_ended());
+    member.append_note(&wrote, doc! { "msg": "in the first" }).unwrap();
+    member.step_down(1, 0, true).await.unwrap();
+    member.replication.commit.set_shared(true);
+    let later = member.log.last_optime();
+    member.replication.commit.advance(storage::log::OpTime { ts: later.ts + 100, term: later.term + 1 });
+    for op in [&wrote, &found_done] {
+        assert_eq!(code(member.wait_operation_committed(op).await), 189);
+        assert_eq!(code(member.wait_all_committed_for(op).await), 189);
+        let members = crate::operation::WriteConcern {
+            w: crate::operation::WriteAck::Nodes(2),
+            ..crate::operation::WriteConcern::majority()
+        };
+        assert_eq!(code(member.wait_replicated(op, &members, false).await), 189);
+    }
+    // Who has only read owes no reign anything.
+    member.wait_operation_committed(&Operation::internal()).await.unwrap();
+    assert!(client.insert("d.c", &doc! { "_id": 1 }).await.is_err());
+}
+
 #[tokio::test]
 async fn a_new_configuration_needs_a_higher_version() {
     let member = node(Some("rs"));

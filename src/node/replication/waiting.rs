@@ -5,6 +5,7 @@ use crate::operation::{Operation, WriteAck, WriteConcern};
 use crate::{Node, log_failed};
 use document::{Document, Result, Value, bail, doc};
 use storage::log::OpTime;
+use tokio::sync::watch;
 
 /// How a write concern is met in the present configuration.
 enum Need {
@@ -99,12 +100,18 @@ impl Node {
         if matches!(need, Need::Members(0 | 1)) {
             return Ok(());
         }
-        self.wait_members(&need, optime, wc.journal).await
+        let reign = self.replication.commit.reign(op.reign())?;
+        self.wait_members(&need, optime, wc.journal, reign).await
     }
 
-    async fn wait_members(&self, need: &Need, optime: OpTime, journal: bool) -> Result<()> {
+    async fn wait_members(
+        &self,
+        need: &Need,
+        optime: OpTime,
+        journal: bool,
+        mut reign: watch::Receiver<u64>,
+    ) -> Result<()> {
         let mut progress = self.replication.progress();
-        let mut reigns = self.replication.commit.reigns();
         let entry = known(optime);
         loop {
             self.count_own_log();
@@ -120,7 +127,7 @@ impl Node {
             }
             tokio::select! {
                 _ = progress.changed() => {}
-                _ = reigns.changed() => return Err(Replication::stepped_down()),
+                _ = reign.changed() => return Err(Replication::stepped_down()),
             }
         }
     }

@@ -67,27 +67,33 @@ impl Node {
         db: Option<&str>,
         until: Timestamp,
     ) -> Result<()> {
-        let here = || {
-            let open = self.transactions.open.lock();
-            let concerns =
-                |t: &&Arc<Transaction>| t.is_prepared_by(until) && db.is_none_or(|db| t.touches(db));
-            open.values().find(concerns).cloned()
-        };
         loop {
-            if let Some(t) = here() {
+            if let Some(t) = self.prepared_by(db, until) {
                 op.interruptible(t.wait_ended()).await?;
                 continue;
             }
             let mut progress = self.replication.progress();
             let between = self.replication.prepared_between(db, until);
             // Looked for again: it may have moved over from the log to the table.
-            if between.is_empty() && here().is_none() {
+            if between.is_empty() && self.prepared_by(db, until).is_none() {
                 return Ok(());
             }
             while self.replication.is_any_between(&between) {
                 drop(op.interruptible(progress.changed()).await?);
             }
         }
+    }
+
+    /// One in the table that is prepared at `until` or before, and has written to the database if one is given.
+    fn prepared_by(&self, db: Option<&str>, until: Timestamp) -> Option<Arc<Transaction>> {
+        let open = self.transactions.open.lock();
+        let concerns = |t: &&Arc<Transaction>| t.is_prepared_by(until) && db.is_none_or(|db| t.touches(db));
+        open.values().find(concerns).cloned()
+    }
+
+    /// Whether anything is prepared at `until` or before.
+    pub(crate) fn is_any_prepared(&self, db: Option<&str>, until: Timestamp) -> bool {
+        self.prepared_by(db, until).is_some() || !self.replication.prepared_between(db, until).is_empty()
     }
 
     /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is

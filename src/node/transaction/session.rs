@@ -223,20 +223,25 @@ impl Node {
 
     /// Makes a read outside transactions read all it touches as of one moment. Level snapshot: the time it names, or now, or the
     /// commit point where that lags behind. Level majority: the commit point, where that lags behind; else it reads what is
-    /// here and waits. `ns` is what it reads, if it may read the past at level majority.
+    /// here and waits. `ns` says what it reads, if it may read the past at level majority.
     ///
     /// # Errors
     /// Those of the read concern; InvalidOptions (72) for a time nobody can have seen; SnapshotTooOld (239).
-    pub async fn read_at_one_moment(self: &Arc<Node>, op: &Operation, ns: Option<&str>) -> Result<()> {
+    pub async fn read_at_one_moment(
+        self: &Arc<Node>,
+        op: &Operation,
+        ns: impl FnOnce() -> Option<String>,
+    ) -> Result<()> {
         if op.transaction().is_some() {
             return Ok(());
         }
         op.begin_reading(self.past.edition());
-        match (self.read_level(op), ns) {
-            (ReadLevel::Snapshot, _) => Box::pin(self.read_snapshot(op)).await,
-            (ReadLevel::Majority, Some(ns)) if self.replication.commit.is_shared() => {
-                Box::pin(self.read_committed(op, ns)).await
-            }
+        match self.read_level(op) {
+            ReadLevel::Snapshot => Box::pin(self.read_snapshot(op)).await,
+            ReadLevel::Majority if self.replication.commit.is_shared() => match ns() {
+                Some(ns) => Box::pin(self.read_committed(op, &ns)).await,
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

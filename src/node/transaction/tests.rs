@@ -3,13 +3,17 @@
 use super::{Admitted, Decision, Limits};
 use crate::local::LocalClient;
 use crate::operation::{ClientInfo, Operation};
+use crate::past::Moment;
 use crate::replication::testing;
+use crate::snapshots::NodeSnapshot;
 use crate::{Node, Request, ddl, write};
 use document::{DocBuf, Document, Result, Timestamp, Value, codes, doc};
 use protocol::transaction::Request as Wanted;
 use std::sync::Arc;
 use std::time::Duration;
+use storage::CollectionView;
 use storage::files::MemoryFiles;
+use storage::log::ReadFrom;
 
 const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(60),
@@ -269,6 +273,34 @@ async fn more_than_one_entry_holds_is_a_chain() {
     drop((node, a));
     let node = testing::open(Some("rs"), &files, |_| {});
     assert_eq!(all(&node, "t.c").len(), 5);
+}
+
+/// A member that has a chain from another may keep a moment in the midst of it, before anything of it is applied.
+#[tokio::test]
+async fn a_chain_is_read_whole_from_a_moment_in_its_midst() {
+    let node = testing::node(Some("rs"));
+    let mut a = Client::new(&node, 1);
+    plain(&node, insert("c", doc! { "_id": "before" })).await.unwrap();
+    let mut base = node.snapshot();
+    a.begin();
+    for i in 0..5 {
+        a.run(insert("c", doc! {"_id": i, "pad": "x".repeat(5 << 20)})).await.unwrap();
+    }
+    a.commit().await.unwrap();
+    let at = node.log.last_optime().ts;
+    let mut reader = node.log.reader(ReadFrom::Ts(base.ts)).unwrap();
+    let mut times = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        times.push(frame.optime.ts);
+    }
+    base.ts = *times.iter().find(|ts| **ts > base.ts && **ts < at).expect("it is one entry");
+    let slot = node.namespaces.slot("t.c");
+    let rebuilt = |base: NodeSnapshot| Moment::at(Arc::new(base), at).rebuilt(&node, &slot);
+    assert_eq!(rebuilt(base).unwrap().collection.unwrap().len(), 6);
+    // From before the log's beginning nothing can be read.
+    let mut cut = node.snapshot();
+    cut.ts = 1;
+    assert_eq!(rebuilt(cut).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
 }
 
 #[tokio::test]

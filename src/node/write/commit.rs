@@ -388,7 +388,7 @@ impl Commit {
             node.sessions.counts.changes.fetch_add(1, Ordering::Relaxed);
             node.sessions.apply_transaction(*id, *number, *phase, statements, at, appended.wall);
         }
-        op.note_commit(Some(&appended));
+        node.note_commit(op, &appended);
         Some(appended)
     }
 

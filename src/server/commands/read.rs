@@ -73,9 +73,8 @@ pub const ROWS: &[Command] = &[
 
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    let tails = request.body.get("tailable").is_some_and(|v| v.truthy());
-    let ns = target(request).filter(|_| !tails);
-    node.read_at_one_moment(&context.operation, ns.as_deref()).await?;
+    let tails = || request.body.get("tailable").is_some_and(|v| v.truthy());
+    node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails())).await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -95,14 +94,14 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, target(request).as_deref()).await?;
+    node.read_at_one_moment(&context.operation, || target(request)).await?;
     reply.fields(&read::count::count(node, &context.operation, request.node).await?);
     node.await_read_committed(&context.operation).await
 }
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, target(request).as_deref()).await?;
+    node.read_at_one_moment(&context.operation, || target(request)).await?;
     read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -112,8 +111,8 @@ async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) 
     if writes(request) && node.is_replica_set() && !node.is_writable() {
         return write_on_primary(context, request, reply).await;
     }
-    let ns = target(request).filter(|_| !writes(request) && !watches(request));
-    node.read_at_one_moment(&context.operation, ns.as_deref()).await?;
+    let plain = |_: &String| !writes(request) && !watches(request);
+    node.read_at_one_moment(&context.operation, || target(request).filter(plain)).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
@@ -145,7 +144,7 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
 
 async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, None).await?;
+    node.read_at_one_moment(&context.operation, || None).await?;
     read::map_reduce::map_reduce(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     acknowledge(context, reply).await
@@ -153,7 +152,7 @@ async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply)
 
 async fn file_md5(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, None).await?;
+    node.read_at_one_moment(&context.operation, || None).await?;
     read::file_md5::file_md5(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }

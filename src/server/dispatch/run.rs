@@ -106,6 +106,13 @@ fn operation_of(
 ) -> Result<(Arc<Operation>, Option<DocBuf>)> {
     let mut operation = Operation::parse(service.operations.next_id(), connection.client.clone(), body)?;
     let changed = crate::auth::gate::own_session(connection, service, &mut operation, body)?;
+    // What is written to `local` is this member's own: no other could tell a repetition, and the session is not its.
+    if operation.is_retryable_write()
+        && body.get_str("$db") == Some("local")
+        && let Some(session) = &mut operation.session
+    {
+        session.txn_number = None;
+    }
     // There it says how long a cursor may wait for data.
     if command.name == "getMore" {
         operation.deadline = cursor_time_left(service, body).map(|left| started + left);
@@ -257,8 +264,13 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     check_txn_number(context, command)?;
     check_read_concern(context, command)?;
     check_write_concern(context, command)?;
-    if command.primary_only && request.db != "local" && !context.service.is_writable() {
-        return Err(context.service.not_primary());
+    if command.primary_only && request.db != "local" {
+        if let Some(node) = &context.service.node {
+            context.operation.note_reign(node.reigns_ended());
+        }
+        if !context.service.is_writable() {
+            return Err(context.service.not_primary());
+        }
     }
     if command.kind == Kind::Read && request.db != "local" && !context.service.is_readable() {
         bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");

@@ -82,7 +82,7 @@ pub fn run<'a>(
 async fn run_named(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
     let reply = answer(config, op, request).await?;
     if !LOOK.contains(&request.name()) {
-        op.interruptible(config.node.wait_all_committed()).await??;
+        op.interruptible(config.node.wait_all_committed_for(op)).await??;
     }
     Ok(reply)
 }

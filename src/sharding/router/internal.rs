@@ -27,7 +27,7 @@ use crate::chunk::ShardId;
 use document::error::{NETWORK, NOT_PRIMARY, SNAPSHOT};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
 use futures::future::join_all;
-use node::operation::{NO_USER, SessionId, WriteAck};
+use node::operation::{NO_USER, SessionId, WriteAck, WriteConcern};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,9 +154,10 @@ async fn commit(task: &Task<'_>, transaction: &Arc<Transaction>, reply: DocBuf) 
             return Err(err!(NO_SUCH_TRANSACTION, "a shard has not said what it did for the statement"));
         }
         CommitPath::OneWriter(readers, writer) => {
-            let commit = transaction.ending(doc! { "commitTransaction": 1 });
+            let concern = WriteConcern::majority().to_document();
+            let commit = transaction.ending(doc! { "commitTransaction": 1, "writeConcern": concern });
             let read = join_all(readers.iter().map(|shard| finish(task, shard, &commit))).await;
-            read.into_iter().collect::<Result<Vec<_>>>()?;
+            read.into_iter().try_for_each(|reply| still_led(reply?.doc()))?;
             transaction.hand_over();
             let commit = transaction.ending(with_concern(task, doc! { "commitTransaction": 1 }));
             finish(task, &writer, &commit).await
@@ -180,6 +181,22 @@ async fn commit(task: &Task<'_>, transaction: &Arc<Transaction>, reply: DocBuf) 
             w.document("writeConcernError", e);
         }),
     })
+}
+
+/// Whether a shard that has only read still led when it committed. Else another primary may have written for another delivery of
+/// the statement, or something else that the reader should have seen.
+///
+/// # Errors
+/// That of the reply's write concern.
+pub(super) fn still_led(reply: Doc<'_>) -> Result<()> {
+    let Some(error) = reply.get_document("writeConcernError") else { return Ok(()) };
+    let code = error.get_i64("code").and_then(|code| i32::try_from(code).ok());
+    let error =
+        Error::new(code.unwrap_or(codes::INTERNAL_ERROR), error.get_str("errmsg").unwrap_or_default());
+    match error.is(NOT_PRIMARY) {
+        true => Err(error),
+        false => Ok(()),
+    }
 }
 
 fn with_concern(task: &Task<'_>, mut command: Document) -> Document {

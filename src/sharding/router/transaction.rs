@@ -21,6 +21,7 @@ mod report;
 
 use super::Router;
 use super::cluster::Call;
+use super::internal::still_led;
 use super::task::{Task, is_stale};
 use crate::chunk::ShardId;
 use document::error::{NETWORK, NOT_PRIMARY, code_name};
@@ -535,8 +536,8 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
             Err(err!(NO_SUCH_TRANSACTION, "a participant has not answered any statement of the transaction"))
         }
         CommitPath::None => Ok(super::body::ok_reply(Document::new())),
-        CommitPath::ReadOnly(shards) => commit_on(task, t, &shards).await,
-        CommitPath::OneWriter(readers, writer) => match commit_on(task, t, &readers).await {
+        CommitPath::ReadOnly(shards) => read_parts(task, t, &shards).await,
+        CommitPath::OneWriter(readers, writer) => match read_parts(task, t, &readers).await {
             Ok(read) => {
                 t.state.lock().readers_committed = true;
                 // What was read, too, is to be what the write concern asks for.
@@ -667,6 +668,12 @@ async fn send(task: &Task<'_>, shard: &ShardId, body: &DocBuf) -> Result<DocBuf>
 
 async fn commit_on(task: &Task<'_>, t: &Transaction, shards: &[ShardId]) -> Result<DocBuf> {
     send_all(task, t, shards, doc! { "commitTransaction": 1 }).await.map(worst_concern)
+}
+
+/// Commits parts that have only read: each says that it still led.
+async fn read_parts(task: &Task<'_>, t: &Transaction, shards: &[ShardId]) -> Result<DocBuf> {
+    let read = commit_on(task, t, shards).await?;
+    still_led(read.doc()).map(|()| read)
 }
 
 /// The reply to show: one with a write concern error if there is one.

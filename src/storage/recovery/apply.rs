@@ -22,6 +22,8 @@ pub struct Applier<'f> {
     /// Every collection by namespace.
     pub collections: BTreeMap<String, Collection>,
     transactions: BTreeMap<TransactionKey, OpenTransaction>,
+    /// The term of the last entry.
+    term: Option<i64>,
     predicates: &'f PredicateFactory<'f>,
 }
 
@@ -35,7 +37,7 @@ struct Place {
 impl<'f> Applier<'f> {
     /// Without collections.
     pub fn new(predicates: &'f PredicateFactory<'f>) -> Applier<'f> {
-        Applier { collections: BTreeMap::new(), transactions: BTreeMap::new(), predicates }
+        Applier { collections: BTreeMap::new(), transactions: BTreeMap::new(), term: None, predicates }
     }
 
     /// Goes on with the open transactions of a checkpoint.
@@ -60,6 +62,9 @@ impl<'f> Applier<'f> {
     /// not to be used any more.
     pub fn apply(&mut self, entry: &Entry<'_>, position: Position, optime: OpTime) -> Result<(), String> {
         let place = Place { position, optime };
+        if self.term.replace(optime.term).is_some_and(|before| before < optime.term) {
+            self.end_chains();
+        }
         match (entry.op, entry.command()) {
             (Op::Command, Some(("applyOps", operations))) => self.apply_ops(entry, operations, place),
             (Op::Command, Some(("commitTransaction", _))) => self.commit(entry),
@@ -67,6 +72,11 @@ impl<'f> Applier<'f> {
             _ => apply_operation(&mut self.collections, entry, self.predicates),
         }
         .map_err(|reason| format!("op '{}' on {}: {reason}", entry.op.letter(), entry.ns))
+    }
+
+    /// A reign has ended: what its primary had begun to append, and neither prepared nor committed, does not go on.
+    pub fn end_chains(&mut self) {
+        self.transactions.retain(|_, t| t.prepared.is_some());
     }
 
     /// Leaves the indexes of a collection that this entry created to the end of the replay.

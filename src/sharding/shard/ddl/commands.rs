@@ -80,7 +80,7 @@ async fn run_named(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Do
     require_majority(op, request.name())?;
     let reply = ddl.answer_once(op, request).await?;
     if !LEAVE_NOTHING.contains(&request.name()) {
-        op.interruptible(ddl.role.node.wait_all_committed()).await??;
+        op.interruptible(ddl.role.node.wait_all_committed_for(op)).await??;
     }
     Ok(reply)
 }
@@ -141,7 +141,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
     let _passed = ddl.fences.pass(request.body).await?;
     let reply = answer_coordinator(ddl, op, request).await?;
     if !LEAVE_NOTHING.contains(&request.name()) {
-        ddl.role.node.wait_all_committed().await?;
+        ddl.role.node.wait_all_committed_for(op).await?;
     }
     Ok(reply)
 }

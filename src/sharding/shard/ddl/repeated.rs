@@ -105,9 +105,8 @@ impl Ddl {
             let id = found.get("_id").cloned().unwrap_or(Value::Null);
             writes.push(BatchWrite::Delete { ns: OUTCOMES.to_string(), id });
         }
-        if let Some(appended) = node.commit_batch(&Operation::internal(), &writes).await? {
-            node.wait_committed(appended.position).await?;
-        }
-        Ok(())
+        let op = Operation::internal();
+        node.commit_batch(&op, &writes).await?;
+        node.wait_operation_committed(&op).await
     }
 }

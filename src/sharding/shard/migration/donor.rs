@@ -453,10 +453,8 @@ impl Driver {
             BatchWrite::Insert { ns: TASKS.to_string(), doc: task },
         ];
         let op = Operation::internal();
-        if let Some(appended) = self.role.node.commit_batch(&op, &writes).await? {
-            self.role.node.wait_committed(appended.position).await?;
-        }
-        Ok(())
+        self.role.node.commit_batch(&op, &writes).await?;
+        self.role.node.wait_operation_committed(&op).await
     }
 
     async fn start_recipient(&self) -> Result<()> {

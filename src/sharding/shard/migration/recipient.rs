@@ -468,10 +468,9 @@ impl Worker {
             BatchWrite::Insert { ns: RECIPIENTS.to_string(), doc: record },
             BatchWrite::Insert { ns: TASKS.to_string(), doc: task },
         ];
-        if let Some(appended) = self.role.node.commit_batch(&Operation::internal(), &writes).await? {
-            self.role.node.wait_committed(appended.position).await?;
-        }
-        Ok(())
+        let op = Operation::internal();
+        self.role.node.commit_batch(&op, &writes).await?;
+        self.role.node.wait_operation_committed(&op).await
     }
 
     async fn ask(&self, message: &impl Message) -> Result<DocBuf> {

@@ -527,22 +527,28 @@ impl SetConfig {
         Ok(())
     }
 
-    /// Counts those that vote now: a voter that waits for its data counts when it is admitted. An arbiter that moved has
-    /// nothing to wait for, and counts as changed.
+    /// At most one voter changes, both of those that vote now and of those given, where one that waits for its data counts
+    /// already. An arbiter that moved has nothing to wait for, and counts as changed.
     fn check_voters_changed(&self, current: &SetConfig) -> Result<()> {
-        let voters = |config: &SetConfig| config.voters().map(|m| m.id).collect::<Vec<i64>>();
-        let (old, new, moved) = (voters(current), voters(self), self.moved(current));
-        let added = new.iter().filter(|id| !old.contains(id)).count();
-        let removed = old.iter().filter(|id| !new.contains(id)).count();
-        let replaced = self.voters().filter(|m| m.arbiter && old.contains(&m.id) && moved.contains(&m.id));
-        if added + removed + replaced.count() > 1 {
+        let change = |votes: fn(&Member) -> bool| {
+            let ids =
+                |c: &SetConfig| c.members.iter().filter(|m| votes(m)).map(|m| m.id).collect::<Vec<i64>>();
+            let (old, new) = (ids(current), ids(self));
+            let added = new.iter().filter(|id| !old.contains(id)).count();
+            (old.len() + added, added + old.iter().filter(|id| !new.contains(id)).count())
+        };
+        let (union, changed) = change(|m| m.votes);
+        let (_, changed_given) = change(|m| m.given.0);
+        let moved = self.moved(current);
+        let replaced = self.members.iter().filter(|m| m.arbiter && moved.contains(&m.id)).count();
+        if changed.max(changed_given) + replaced > 1 {
             bail!(
                 NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
                 "Non force replica set reconfig can only add or remove at most 1 voting member."
             );
         }
         // Two sets of voters whose sizes exceed the number of all voters share one.
-        debug_assert!(current.vote_majority() + self.vote_majority() > old.len() + added);
+        debug_assert!(current.vote_majority() + self.vote_majority() > union);
         Ok(())
     }
 }

@@ -235,3 +235,22 @@ pub fn without(reply: Doc<'_>, names: &[&str]) -> DocBuf {
 pub fn statement_ids(stmt: i32) -> Value {
     Value::Array(vec![Value::Int32(stmt)])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_was_deposed_confirms_nothing() {
+        let outcome = |error: Option<i32>| {
+            let mut reply = doc! { "ok": 1.0 };
+            if let Some(code) = error {
+                reply.push("writeConcernError", doc! { "code": code, "errmsg": "e" });
+            }
+            still_led(reply.to_doc_buf().doc()).map_err(|e| e.code)
+        };
+        assert_eq!(outcome(None), Ok(()));
+        assert_eq!(outcome(Some(codes::WRITE_CONCERN_FAILED)), Ok(()));
+        assert_eq!(outcome(Some(codes::PRIMARY_STEPPED_DOWN)), Err(codes::PRIMARY_STEPPED_DOWN));
+    }
+}

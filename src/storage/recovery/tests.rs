@@ -509,6 +509,24 @@ fn a_chain_that_a_crash_cut_is_not_continued_by_its_repetition() {
     assert!(matches!(reopen(&disk, node.opened), Err(StorageError::Mismatch { .. })));
 }
 
+/// Else the log is kept from its beginning on, for ever.
+#[test]
+fn a_chain_that_the_end_of_a_reign_cut_is_forgotten() {
+    let disk = SimulatedDisk::new();
+    let lsid = doc! { "id": 1 }.to_doc_buf();
+    let mut node = Node::new(open_disk(&disk).unwrap());
+    node.opened.log.set_term(1);
+    node.command("db", Some([1; 16]), doc! { "create": "a" });
+    let begin = document::array![(insert_operation(1))];
+    transaction_entry(&mut node, &lsid, NO_PREVIOUS, doc! { "applyOps": begin, "partialTxn": true });
+    let mut node = Node::new(reopen(&disk, node.opened).unwrap());
+    assert_eq!(node.opened.transactions.len(), 1);
+    node.opened.log.set_term(2);
+    node.append(&Draft::new(Op::Noop, "", None), &doc! { "msg": "new primary" });
+    let opened = reopen(&disk, node.opened).unwrap();
+    assert!(opened.transactions.is_empty() && ids(&opened).is_empty());
+}
+
 #[test]
 fn a_prepared_transaction_comes_back_and_waits_for_its_outcome() {
     for (outcome, expected) in [("commitTransaction", vec![1, 2]), ("abortTransaction", vec![])] {

@@ -92,7 +92,7 @@ failsWith(4544705, {$group: {_id: 1, v: {$accumulator: {lang: "js"}}}});
 
 // The pipeline of an upsert runs them too, once for the document that it makes.
 const made = [{$set: {f: {$function: {body: "function(x) { return x * 3; }", args: ["$a"], lang: "js"}}}}];
-for (const [filter, options] of [[{_id: 100, a: 2}, {upsert: true}], [{a: 333}, {upsert: true}], [{a: 334}, {upsert: true, multi: true}]]) {
+for (const [filter, options] of [[{_id: 100, a: 2}, {upsert: true}], [{a: 333}, {upsert: true}], [{_id: 334, a: 334}, {upsert: true, multi: true}]]) {
     assert.eq(1, assert.commandWorked(t.update(filter, made, options)).nUpserted, tojson(filter));
     assert.eq([filter.a * 3], t.find(filter).toArray().map((d) => d.f), tojson(filter));
 }

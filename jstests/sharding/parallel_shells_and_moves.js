@@ -41,7 +41,8 @@ const write = startParallelShell(function() {
         const result = bulk.execute();
         assert.eq(20, result.nInserted, tojson(result));
         assert.eq(20, result.nModified, tojson(result));
-        const removed = testDB.c.deleteMany({round: rounds, k: {$lt: 100}}).deletedCount;
+        // In one range: of several shards it may miss what moves between them, as long as moves are not held back.
+        const removed = testDB.c.deleteMany({round: rounds, k: {$gte: 0, $lt: 100}}).deletedCount;
         assert.eq(10, removed);
         rounds++;
     }

@@ -64,6 +64,17 @@ started.off();
 join();
 assert.eq([], coll.stats().indexBuilds);
 assert.commandWorked(coll.dropIndexes());
+
+jsTest.log("Of several indexes of one command the ready one goes with that which is being built.");
+const second = configureFailPoint(db, "hangAfterStartingIndexBuild", {}, {skip: 1});
+const joinBoth = startParallelShell(funWithArgs((name) => assert.commandFailed(db.runCommand({
+    createIndexes: name, indexes: [{key: {a: 1}, name: "a"}, {key: {b: 1}, name: "b"}],
+})), coll.getName()), db.getMongo().port);
+assert.soon(() => names().includes("a") && operation() && operation().failpointMsg);
+assert.commandWorked(db.runCommand({dropIndexes: coll.getName(), index: ["a", "b"]}));
+second.off();
+joinBoth();
+assert.eq(["_id_"], names());
 const elsewhere = configureFailPoint(db, "hangAfterStartingIndexBuild", {nss: "test.another"});
 assert.commandWorked(coll.createIndex({a: 1}));
 elsewhere.off();

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::index::SpecConflict;
-use storage::{CollectionMeta, CollectionSnapshot, IndexBuild, IndexSpec, split_namespace};
+use storage::{Collection, CollectionMeta, CollectionSnapshot, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
 const BUILD_AT_ONCE_MAX: usize = 1000;
@@ -296,6 +296,7 @@ async fn build_index(
 async fn build_at_once(stage: &Stage<'_>, spec: &IndexSpec, document: &Document) -> Result<()> {
     let Stage { node, op, slot, build } = stage;
     let build_here = |unit: &mut crate::write::unit::WriteUnit<'_>| {
+        build.check()?;
         let fits = unit.existing().and_then(|c| c.check_index(spec)).is_ok();
         // A definition that does not go with the others is refused before anything is built.
         let told = |error| if fits { build.failed(&slot.ns, error) } else { error };
@@ -393,10 +394,11 @@ pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> 
 /// Those that are being built are ended.
 pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
     let collection = slot.read_unchecked().collection.as_ref().map(|c| (c.uuid(), c.indexes_beside()));
-    let Some((uuid, before)) = collection else { return drop_ready_indexes(node, op, slot, index).await };
+    let Some((uuid, before)) = collection else {
+        return drop_ready_indexes(node, op, slot, index, &[]).await;
+    };
     let ended = node.index_builds.drop_begun(op, uuid, index).await?;
-    let index = without(index, &ended);
-    match drop_ready_indexes(node, op, slot, &index).await {
+    match drop_ready_indexes(node, op, slot, index, &ended).await {
         // What was being built never came to be.
         Err(error)
             if error.code == codes::INDEX_NOT_FOUND
@@ -409,14 +411,23 @@ pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index:
     }
 }
 
-/// The indexes that are named beside those of the names `ended`.
-fn without(index: &Value, ended: &[String]) -> Value {
+/// The indexes that are named beside those of the names `ended` that never came to be. Some of a build are ready before others, or
+/// before it is ended.
+fn without(collection: &Collection, index: &Value, ended: &[String]) -> Value {
     let Value::Array(list) = index else { return index.clone() };
-    let is_ended = |v: &Value| v.as_str().is_some_and(|name| ended.iter().any(|e| e == name));
-    Value::Array(list.iter().filter(|v| !is_ended(v)).cloned().collect())
+    let is_ready = |name: &str| collection.indexes().iter().any(|i| i.spec().name() == name);
+    let is_gone =
+        |v: &Value| v.as_str().is_some_and(|name| ended.iter().any(|e| e == name) && !is_ready(name));
+    Value::Array(list.iter().filter(|v| !is_gone(v)).cloned().collect())
 }
 
-async fn drop_ready_indexes(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
+async fn drop_ready_indexes(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    index: &Value,
+    ended: &[String],
+) -> Result<Document> {
     let (reply, _) = node
         .change(op, slot, |unit| {
             let ns = unit.slot.ns.clone();
@@ -429,7 +440,7 @@ async fn drop_ready_indexes(node: &Node, op: &Operation, slot: &Slot, index: &Va
                 .as_ref()
                 .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns not found {ns}"))?;
             let (uuid, before) = (c.uuid(), c.indexes_beside());
-            let names = names_of(c, index)?;
+            let names = names_of(c, &without(c, index, ended))?;
             for name in &names {
                 let Some(c) = unit.state.collection.as_mut() else { break };
                 let spec = c.drop_index(name)?;

@@ -155,7 +155,12 @@ async fn try_as_it_is(task: &Task<'_>, ns: &str, retry: &mut Retry) -> Result<Op
     let placement = task.placement_for_write(ns).await?;
     let shard = placement.home().clone();
     let body = task.forward(&[], &placement.versions(&shard), |_| {});
-    match task.change(&shard, &body).await {
+    // A repetition would not find the index that the first attempt has dropped.
+    let sent = match task.request.name() {
+        "dropIndexes" | "deleteIndexes" => task.write(&shard, &body).await,
+        _ => task.change(&shard, &body).await,
+    };
+    match sent {
         Ok(reply) => Ok(Some(reply)),
         Err(e) => retry.absorb(task, ns, e).await.map(|()| None),
     }

@@ -204,7 +204,7 @@ impl Node {
         Ok(true)
     }
 
-    async fn copy_from(self: &Arc<Self>, host: &str) -> Result<()> {
+    pub(super) async fn copy_from(self: &Arc<Self>, host: &str) -> Result<()> {
         let begun = Instant::now();
         let stored = self.replication.state.change(|k| k.copying = true);
         stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;

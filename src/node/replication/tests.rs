@@ -323,6 +323,48 @@ impl Peers for Others {
     fn note(&self, _: &str, _: Document) {}
 }
 
+/// A member that can be copied from, whose newest entry is this.
+struct Source(OpTime);
+impl Peers for Source {
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        command: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        let entry = doc! {
+            "op": "n", "ns": "", "o": { "msg": "newest" }, "ts": Timestamp::from_u64(self.0.ts), "t": self.0.term,
+            "v": 2i64, "wall": Value::DateTime(1),
+        };
+        let opened = doc! { "copy": 1i64, "entry": entry, "collections": Value::Array(Vec::new()) };
+        let is_open = command.doc().get("_replSetCopyOpen").is_some();
+        let answer = is_open.then(|| opened.to_doc_buf());
+        Box::pin(async move { answer.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is gone")) })
+    }
+    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { host == "own:1" })
+    }
+    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+/// Its log is gone, as after a start in the midst of a copy; only the floor says what it had. Terms come before times.
+#[tokio::test]
+async fn nothing_is_copied_from_a_source_that_lacks_what_this_member_had() {
+    let had = OpTime { ts: 100, term: 2 };
+    for (source, refused) in [((90, 2), true), ((150, 1), true), ((100, 2), false), ((50, 3), false)] {
+        let member = node(Some("rs"));
+        member.replication.state.change(|kept| kept.floor = known(had)).unwrap();
+        let source = OpTime { ts: source.0, term: source.1 };
+        member.replication.reach_by(Arc::new(Source(source)));
+        let outcome = code(member.copy_from("b:1").await);
+        assert_eq!(outcome == document::codes::INVALID_SYNC_SOURCE, refused, "{source:?}: {outcome}");
+    }
+}
+
 fn of_hosts(version: i32, hosts: &[&str]) -> SetConfig {
     let members =
         hosts.iter().enumerate().map(|(i, host)| Value::from(doc! { "_id": i as i32, "host": *host }));

@@ -8,7 +8,8 @@ import {hold, insert, letGo, startedSet} from "jstests/replsets/libs/members.js"
 
 const rst = startedSet(3, {
     members: {0: {tags: {dc: "east"}, priority: 2}, 1: {tags: {dc: "east"}}, 2: {tags: {dc: "west"}}},
-    settings: {getLastErrorModes: {spread: {dc: 2}, far: {dc: 3}}},
+    // The member that is held is nobody's source.
+    settings: {chainingAllowed: false, getLastErrorModes: {spread: {dc: 2}, far: {dc: 3}}},
 });
 const [primary, west] = [rst.getPrimary(), rst.nodes[2]];
 assert.commandWorked(insert(primary, [{_id: 1}], {w: "spread", wtimeout: 20000}));

@@ -733,12 +733,10 @@ impl Operation {
         Some(self.reign.load(Ordering::SeqCst)).filter(|n| *n != UNKNOWN)
     }
     /// Remembers what the operation's commits appended: what its acknowledgement has to wait for.
-    pub(crate) fn note_commit(&self, appended: Option<&storage::log::Appended>) {
-        if let Some(a) = appended {
-            self.committed_position.fetch_max(a.position, Ordering::SeqCst);
-            self.committed_ts.fetch_max(a.last.ts, Ordering::SeqCst);
-            self.committed_term.store(a.last.term, Ordering::SeqCst);
-        }
+    pub(crate) fn note_commit(&self, appended: &storage::log::Appended) {
+        self.committed_position.fetch_max(appended.position, Ordering::SeqCst);
+        self.committed_ts.fetch_max(appended.last.ts, Ordering::SeqCst);
+        self.committed_term.store(appended.last.term, Ordering::SeqCst);
     }
     /// Has the acknowledgement wait for this position too.
     pub fn note_position(&self, position: u64) {

@@ -219,28 +219,27 @@ impl Remote {
         filter: Document,
         more: Document,
     ) -> Result<Vec<Document>> {
-        for _ in 1..FIND_ATTEMPTS_MAX {
-            match self.find_once(target, db, collection, filter.clone(), more.clone()).await {
-                Err(e) if e.is(NOT_PRIMARY) => tokio::time::sleep(FIND_PAUSE).await,
+        let mut command = doc! { "find": collection, "filter": filter };
+        command.0.extend(more.0);
+        let command = command.to_doc_buf();
+        let mut attempts = 1;
+        loop {
+            match self.find_once(target, db, collection, command.clone()).await {
+                Err(e) if e.is(NOT_PRIMARY) && attempts < FIND_ATTEMPTS_MAX => attempts += 1,
                 found => return found,
             }
+            tokio::time::sleep(FIND_PAUSE).await;
         }
-        self.find_once(target, db, collection, filter, more).await
     }
     async fn find_once(
         &self,
         target: Target<'_>,
         db: &str,
         collection: &str,
-        filter: Document,
-        more: Document,
+        command: DocBuf,
     ) -> Result<Vec<Document>> {
-        let mut command = doc! { "find": collection, "filter": filter };
-        for (name, value) in more.iter() {
-            command.push(name, value.clone());
-        }
         let mut documents = Vec::new();
-        let mut reply = self.run(target, db, command.to_doc_buf()).await?;
+        let mut reply = self.run(target, db, command).await?;
         loop {
             let cursor = reply.doc().get_document("cursor");
             let Some(cursor) = cursor else { bail!(FAILED_TO_PARSE, "reply to find without a cursor") };

@@ -110,7 +110,7 @@ impl Node {
     /// Remembers what a commit of the operation has appended. To be called under the gate.
     pub(crate) fn note_commit(&self, op: &Operation, appended: &Appended) {
         op.note_reign(self.reigns_ended());
-        op.note_commit(Some(appended));
+        op.note_commit(appended);
     }
 
     /// The newest optime that is majority-committed: no election and no rollback takes it away.
@@ -138,8 +138,7 @@ impl Node {
     /// # Errors
     /// As [`Node::wait_operation_committed`].
     pub async fn wait_all_committed_for(&self, op: &Operation) -> Result<()> {
-        let (optime, position) = (self.log.last_optime(), self.log.appended());
-        Box::pin(self.wait_committed_optime(optime, position, op.reign())).await
+        self.wait_newest_committed(op.reign()).await
     }
 
     /// Waits until the commit point is at a time, or beyond.
@@ -161,8 +160,12 @@ impl Node {
     /// # Errors
     /// A failed log; PrimarySteppedDown (189) when this member stops being primary before.
     pub async fn wait_all_committed(&self) -> Result<()> {
+        self.wait_newest_committed(None).await
+    }
+
+    async fn wait_newest_committed(&self, reign: Option<u64>) -> Result<()> {
         let (optime, position) = (self.log.last_optime(), self.log.appended());
-        Box::pin(self.wait_committed_optime(optime, position, None)).await
+        Box::pin(self.wait_committed_optime(optime, position, reign)).await
     }
 
     async fn wait_committed_optime(

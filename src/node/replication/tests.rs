@@ -262,6 +262,8 @@ struct Others {
     /// A host that answers when it is let.
     slow: tokio::sync::Semaphore,
     slow_asked: Notify,
+    /// The newest entry of one that opens a copy, and is gone then.
+    newest: Option<OpTime>,
 }
 const SLOW: &str = "slow:1";
 
@@ -273,12 +275,20 @@ impl Default for Others {
             empty: Mutex::default(),
             slow: tokio::sync::Semaphore::new(0),
             slow_asked: Notify::new(),
+            newest: None,
         }
     }
 }
 
 impl Others {
     fn answer(&self, host: &str, command: Doc<'_>) -> Option<Document> {
+        if command.get("_replSetCopyOpen").is_some() {
+            let entry = doc! {
+                "op": "n", "ns": "", "o": { "msg": "newest" }, "ts": Timestamp::from_u64(self.newest?.ts), "t": self.newest?.term,
+                "v": 2i64, "wall": Value::DateTime(1),
+            };
+            return Some(doc! { "copy": 1i64, "entry": entry, "collections": Value::Array(Vec::new()) });
+        }
         let node = self.node.get()?.upgrade()?;
         let term = node.replication.look(|m| m.term());
         if command.get("replSetRequestVotes").is_some() {
@@ -323,34 +333,6 @@ impl Peers for Others {
     fn note(&self, _: &str, _: Document) {}
 }
 
-/// A member that can be copied from, whose newest entry is this.
-struct Source(OpTime);
-impl Peers for Source {
-    fn call<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        command: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<DocBuf>> {
-        let entry = doc! {
-            "op": "n", "ns": "", "o": { "msg": "newest" }, "ts": Timestamp::from_u64(self.0.ts), "t": self.0.term,
-            "v": 2i64, "wall": Value::DateTime(1),
-        };
-        let opened = doc! { "copy": 1i64, "entry": entry, "collections": Value::Array(Vec::new()) };
-        let is_open = command.doc().get("_replSetCopyOpen").is_some();
-        let answer = is_open.then(|| opened.to_doc_buf());
-        Box::pin(async move { answer.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is gone")) })
-    }
-    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { host == "own:1" })
-    }
-    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async { false })
-    }
-    fn note(&self, _: &str, _: Document) {}
-}
-
 /// Its log is gone, as after a start in the midst of a copy; only the floor says what it had. Terms come before times.
 #[tokio::test]
 async fn nothing_is_copied_from_a_source_that_lacks_what_this_member_had() {
@@ -359,7 +341,7 @@ async fn nothing_is_copied_from_a_source_that_lacks_what_this_member_had() {
         let member = node(Some("rs"));
         member.replication.state.change(|kept| kept.floor = known(had)).unwrap();
         let source = OpTime { ts: source.0, term: source.1 };
-        member.replication.reach_by(Arc::new(Source(source)));
+        member.replication.reach_by(Arc::new(Others { newest: Some(source), ..Others::default() }));
         let outcome = code(member.copy_from("b:1").await);
         assert_eq!(outcome == document::codes::INVALID_SYNC_SOURCE, refused, "{source:?}: {outcome}");
     }

@@ -367,10 +367,10 @@ impl Transaction {
         if self.only_reads && self.read_concern.level == ReadLevel::Snapshot {
             return Ok(placement.at(self.placed_at)?.or_else(|| live.placement.clone()));
         }
-        if self.only_reads && placement.came_after(self.placed_at) {
-            return Err(catalog_has_changed(slot, self.placed_at.as_u64()));
-        }
         if placement.came_after(self.placed_at) {
+            if self.only_reads {
+                return Err(catalog_has_changed(slot, self.placed_at.as_u64()));
+            }
             bail!(
                 MIGRATION_CONFLICT,
                 "Collection {} has undergone a migration operation that completed after the snapshot was taken; please retry \

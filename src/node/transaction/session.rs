@@ -289,7 +289,9 @@ impl Node {
         }
         let Some(moment) = self.committed_moment() else { return Ok(()) };
         let rebuilt = match self.rebuild_for(&moment, ns) {
-            Err(e) if e.code == codes::SNAPSHOT_UNAVAILABLE => return Ok(()),
+            Err(e) if matches!(e.code, codes::SNAPSHOT_UNAVAILABLE | codes::SNAPSHOT_TOO_OLD) => {
+                return Ok(());
+            }
             rebuilt => rebuilt?,
         };
         let placed_at = Timestamp::from_u64(moment.ts());
@@ -310,7 +312,7 @@ impl Node {
     /// A namespace at the moment, with what a view reads, if they can be read there.
     ///
     /// # Errors
-    /// SnapshotUnavailable (246).
+    /// SnapshotUnavailable (246), SnapshotTooOld (239) where the log has been cut since.
     fn rebuild_for(&self, moment: &Moment, ns: &str) -> Result<BTreeMap<String, Frozen>> {
         let mut rebuilt = BTreeMap::new();
         let mut next = Some(ns.to_string());

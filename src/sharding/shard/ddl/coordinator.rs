@@ -233,7 +233,7 @@ impl Ddl {
         uuid: Option<[u8; 16]>,
         note: Document,
     ) -> Result<()> {
-        let node = &self.role.node;
+        let (node, op) = (&self.role.node, Operation::internal());
         if state.get_bool(TOLD) != Some(true) {
             let mut told = state.clone();
             told.insert(TOLD, true);
@@ -248,10 +248,10 @@ impl Ddl {
                 let found = id.get("").and_then(|id| Some(unit.collection()?.find_id(id)?.0));
                 found.map_or(Ok(()), |record| unit.replace(record, bytes.doc(), Origin::default()))
             };
-            node.write_wide(&Operation::internal(), &slots, tell).await?;
+            node.write_wide(&op, &slots, tell).await?;
             *state = told;
         }
-        node.wait_all_committed().await
+        node.wait_all_committed_for(&op).await
     }
 
     async fn drive(

@@ -64,9 +64,15 @@ impl Ddl {
 
     /// The reply to a request whose coordinator has done its work.
     pub(super) fn outcome_of(&self, id: Option<RequestId>) -> Result<Option<Document>> {
-        let Some(id) = id else { return Ok(None) };
-        let found = self.role.local.find_one(OUTCOMES, &doc! { "_id": Value::uuid(id) })?;
+        let found = self.noted(id)?;
         Ok(found.filter(|found| found.contains_key("reply")).map(|found| reply_of(&found)))
+    }
+    /// What is noted of a request.
+    fn noted(&self, id: Option<RequestId>) -> Result<Option<Document>> {
+        match id {
+            Some(id) => self.role.local.find_one(OUTCOMES, &doc! { "_id": Value::uuid(id) }),
+            None => Ok(None),
+        }
     }
 
     /// Notes which collection the request is about to rename here, in one step: so a repetition can tell whether that has happened.
@@ -78,9 +84,7 @@ impl Ddl {
     }
     /// Whether an attempt before has given its collection this name.
     pub(super) fn has_renamed(&self, to: &str) -> Result<bool> {
-        let Some(id) = current() else { return Ok(false) };
-        let found = self.role.local.find_one(OUTCOMES, &doc! { "_id": Value::uuid(id) })?;
-        let renamed = found.and_then(|found| found.get("renames").and_then(Value::as_uuid));
+        let renamed = self.noted(current())?.and_then(|found| found.get("renames").and_then(Value::as_uuid));
         Ok(renamed.is_some() && renamed == self.uuid_here(to))
     }
 

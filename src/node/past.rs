@@ -268,7 +268,10 @@ impl Replay<'_> {
         }
         storage::recovery::apply_operation(&mut self.collections, entry, &partial_predicate).map_err(
             |reason| err!(SNAPSHOT_UNAVAILABLE, "Unable to read '{}' from a snapshot: {reason}", self.ns),
-        )
+        )?;
+        // What is written under another name is not read here: a collection that was renamed away and comes back is unknown.
+        self.collections.retain(|ns, _| ns == self.ns);
+        Ok(())
     }
 
     fn concerns(&self, entry: &Entry<'_>) -> bool {
@@ -294,4 +297,52 @@ fn too_old(at: Timestamp) -> Error {
         at.secs,
         at.inc
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ddl::rename::{DropTarget, rename};
+    use crate::local::LocalClient;
+    use crate::operation::{ReadConcern, ReadLevel};
+    use crate::replication::testing;
+    use document::doc;
+    use storage::log::OpTime;
+
+    /// It reads what is here then, and waits.
+    #[tokio::test]
+    async fn a_majority_read_whose_past_was_cut_is_not_refused() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        node.replication.commit.set_shared(true);
+        let mut before_the_log = node.snapshot();
+        before_the_log.ts = 1;
+        node.keep_moment(Arc::new(before_the_log));
+        node.replication.commit.advance(OpTime { ts: 2, term: 0 });
+        let mut op = Operation::internal();
+        op.read_concern =
+            ReadConcern { given: true, level_given: true, level: ReadLevel::Majority, ..op.read_concern };
+        let moment = node.committed_moment().unwrap();
+        let slot = node.namespaces.slot("d.c");
+        assert_eq!(moment.rebuilt(&node, &slot).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
+        node.read_at_one_moment(&op, || Some("d.c".to_string())).await.unwrap();
+        assert!(op.transaction().is_none());
+    }
+
+    /// What was written under the other name would be missing.
+    #[tokio::test]
+    async fn what_was_renamed_away_and_back_is_not_rebuilt_from_before() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let (local, op) = (LocalClient::new(node.clone()), Operation::internal());
+        local.ensure_collection("d.c", &[]).await.unwrap();
+        node.remember(Duration::from_secs(60));
+        rename(&node, &op, "d.c", "d.other", DropTarget::Refuse).await.unwrap();
+        local.put("d.other", &doc! { "_id": 2i64 }).await.unwrap();
+        rename(&node, &op, "d.other", "d.c", DropTarget::Refuse).await.unwrap();
+        let last = node.log.last_optime().ts;
+        let moment = Moment::at(node.past.newest(last).unwrap(), last);
+        let rebuilt = moment.rebuilt(&node, &node.namespaces.slot("d.c"));
+        assert_eq!(rebuilt.err().map(|e| e.code), Some(codes::SNAPSHOT_UNAVAILABLE));
+    }
 }

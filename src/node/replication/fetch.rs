@@ -261,10 +261,6 @@ impl Node {
         let (mut id, mut entries) = read_batch(reply.doc())?;
         match judge(last, entries.first().map(|e| known(e.optime)), oldest) {
             First::Continues => drop(entries.remove(0)),
-            First::Behind => {
-                self.deny(index, DENY_FAILED_MS);
-                return Ok(End::Changed);
-            }
             First::TooStale => return Ok(End::TooStale),
             First::Diverged if simulation::omits(Check::Rollback) => {
                 entries.retain(|e| known(e.optime).ts > last.ts);

@@ -66,19 +66,18 @@ pub enum First {
     Continues,
     /// The source has let go of what would come next.
     TooStale,
-    /// The logs part before this member's newest entry.
+    /// The source does not have this member's newest entry. Unless the source is behind, the logs part before that entry.
     Diverged,
-    /// The source is not ahead any more.
-    Behind,
 }
 
-/// Judges the first entry found at or after `last`, knowing the source's oldest one.
+/// Judges the first entry found at or after the time of `last`, knowing the source's oldest one. A source without such an entry may
+/// be ahead all the same: a later term can begin at an earlier time, since its primary need not have heard of the entries that are
+/// to be rolled back.
 pub fn judge(last: OpTime, first: Option<OpTime>, oldest: OpTime) -> First {
     match first {
-        None => First::Behind,
         Some(first) if first == last => First::Continues,
         Some(_) if oldest.ts > last.ts => First::TooStale,
-        Some(_) => First::Diverged,
+        _ => First::Diverged,
     }
 }
 
@@ -113,7 +112,7 @@ mod tests {
         assert_eq!(judge(t(1, 5), Some(t(2, 6)), t(1, 1)), First::Diverged);
         assert_eq!(judge(t(1, 5), Some(t(2, 5)), t(1, 1)), First::Diverged);
         assert_eq!(judge(t(1, 5), Some(t(1, 9)), t(1, 8)), First::TooStale);
-        assert_eq!(judge(t(1, 5), None, t(1, 1)), First::Behind);
+        assert_eq!(judge(t(1, 5), None, t(1, 1)), First::Diverged);
     }
 
     #[test]

@@ -28,11 +28,11 @@ use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use storage::Collection;
 use storage::entry::{Entry, Op};
 use storage::log::{LogError, ReadFrom};
+use tokio::sync::watch;
 
 /// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
 const LOG_BYTES_MAX: u64 = 256 << 20;
@@ -48,19 +48,23 @@ struct Kept {
 pub struct Past {
     kept: Mutex<VecDeque<Kept>>,
     /// How often what had been written here was taken back.
-    replaced: AtomicU64,
+    replaced: watch::Sender<u64>,
 }
 
 impl Past {
     /// What was here has not been: it was rolled back, or everything was copied anew. To be called under the exclusive gate.
     pub(crate) fn replace(&self) {
-        self.replaced.fetch_add(1, Ordering::SeqCst);
+        self.replaced.send_modify(|n| *n += 1);
         let gone = std::mem::take(&mut *self.kept.lock());
         drop(gone);
     }
     /// A number that [`Past::replace`] changes.
     pub(crate) fn edition(&self) -> u64 {
-        self.replaced.load(Ordering::SeqCst)
+        *self.replaced.borrow()
+    }
+    /// A receiver that sees every edition from now on.
+    pub(crate) fn editions(&self) -> watch::Receiver<u64> {
+        self.replaced.subscribe()
     }
     /// The newest that is kept of `at` or before.
     fn newest(&self, at: u64) -> Option<Arc<NodeSnapshot>> {
@@ -288,6 +292,11 @@ impl Replay<'_> {
             _ => entry.ns == self.ns,
         }
     }
+}
+
+/// The error of a read that a rollback has overtaken.
+pub(crate) fn rolled_back() -> Error {
+    err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back")
 }
 
 fn too_old(at: Timestamp) -> Error {

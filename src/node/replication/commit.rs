@@ -9,6 +9,7 @@
 //! Invariant: the commit point never falls.
 
 use super::Replication;
+use crate::past::rolled_back;
 use crate::{Node, Operation, log_failed};
 use document::{Result, Timestamp, err};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,18 +142,25 @@ impl Node {
         self.wait_newest_committed(op.reign()).await
     }
 
-    /// Waits until the commit point is at a time, or beyond.
+    /// Waits until the commit point is at a time, or beyond, for a read that has begun.
     ///
     /// # Errors
-    /// Interrupts.
+    /// Interrupts; InterruptedDueToReplStateChange (11602) after a rollback: what the time was of may be gone, and perhaps no entry
+    /// of that time comes here again.
     pub(crate) async fn await_commit_point(&self, op: &Operation, time: Timestamp) -> Result<()> {
         let commit = &self.replication.commit;
         if !commit.is_shared() {
             return op.interruptible(self.wait_all_committed()).await?;
         }
-        let mut points = commit.subscribe();
-        let reached = async { drop(points.wait_for(|point| point.ts >= time.as_u64()).await) };
-        op.interruptible(reached).await
+        let (mut points, mut editions) = (commit.subscribe(), self.past.editions());
+        let reached = async {
+            tokio::select! {
+                biased;
+                _ = points.wait_for(|point| point.ts >= time.as_u64()) => Ok(()),
+                _ = editions.wait_for(|edition| op.read_before(*edition)) => Err(rolled_back()),
+            }
+        };
+        op.interruptible(reached).await?
     }
 
     /// Waits until everything appended by now is majority-committed, on behalf of who has only read it.

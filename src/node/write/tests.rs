@@ -306,6 +306,32 @@ async fn a_majority_read_that_a_rollback_overtook_is_not_answered() {
 }
 
 #[tokio::test]
+async fn a_rollback_ends_the_wait_for_a_time_that_it_took_back() {
+    let node = testing::node(Some("rs"));
+    node.initiate(testing::config()).await.unwrap();
+    node.replication.commit.set_shared(true);
+    for level in [ReadLevel::Majority, ReadLevel::Snapshot] {
+        let mut op = Operation::internal();
+        let after = Some(Timestamp::from_u64(node.log.last_ts() + 1000));
+        node.log.advance_clock(node.log.last_ts() + 1000);
+        op.read_concern = ReadConcern {
+            given: true,
+            level_given: true,
+            level,
+            after_cluster_time: after,
+            ..op.read_concern
+        };
+        let reading = node.read_at_one_moment(&op, || Some(NS.to_string()));
+        let rollback = async {
+            tokio::task::yield_now().await;
+            node.past.replace();
+        };
+        let (read, ()) = tokio::join!(reading, rollback);
+        assert_eq!(read.map_err(|e| e.code), Err(codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE), "{level:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_read_that_names_no_level_has_that_of_the_default() {
     let slow = |o: &mut storage::log::LogOptions| {
         o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };

@@ -281,24 +281,33 @@ def test_what_happened_while_nobody_copied_is_made_good(up, copy):
     assert third.stop() == 0
 
 
-def test_a_write_that_no_majority_had_when_the_copy_began_is_copied(up, copy):
+@pytest.mark.parametrize("fate", ["committed", "rolled back"])
+def test_a_copy_waits_for_the_fate_of_what_no_majority_has(up, copy, fate):
     source = up("--replset", "rs", "--replicas", 3, "--set-parameter", "enableTestCommands=1")
     target = up("--replset", "other")
     here, there = source.client(), target.client()
-    here.a.c.insert_one({"_id": 1})
+    config = here.admin.command("replSetGetConfig")["config"]
+    config["settings"]["catchUpTimeoutMillis"] = 0
+    here.admin.command("replSetReconfig", {**config, "version": config["version"] + 1})
+    here.a.get_collection("c", write_concern=pymongo.WriteConcern(3)).insert_one({"_id": 1})
     primary = here.admin.command("hello")["primary"]
-    others = [source.direct(f"mongodb://{m['name']}/") for m in here.admin.command("replSetGetStatus")["members"] if m["name"] != primary]
+    others = [source.direct(f"mongodb://{m['host']}/") for m in config["members"] if m["host"] != primary]
     for other in others:
         other.admin.command("configureFailPoint", "stopReplProducer", mode="alwaysOn")
-    here.a.get_collection("c", write_concern=pymongo.WriteConcern(1)).insert_one({"_id": 2})
+    for i in (2, 3):
+        # The stream begins at the second; the first is in no event of it.
+        here.a.get_collection("c", write_concern=pymongo.WriteConcern(1)).insert_one({"_id": i})
     following = copy(source, target, "--follow")
-    # Its first read of the source is of what a majority has, and waits.
-    reads = [{"$currentOp": {}}, {"$match": {"ns": "tessera_copy.marks", "op": "query"}}]
-    until(lambda: list(here.admin.aggregate(reads)), 30)
+    reads = {"ns": "a.c", "op": "query", "appName": "tessera copy", "microsecs_running": {"$gt": 500_000}}
+    until(lambda: list(source.direct(f"mongodb://{primary}/").admin.aggregate([{"$currentOp": {}}, {"$match": reads}])), 30, "it does not wait")
+    assert there.a.c.count_documents({}) == 0 and "following" not in following.text()
+    if fate == "rolled back":
+        others[0].admin.command("replSetStepUp")
     for other in others:
         other.admin.command("configureFailPoint", "stopReplProducer", mode="off")
     following.wait_for("following", 60)
     caught_up(here, there, 1)
+    assert [d["_id"] for d in there.a.c.find().sort("_id")] == ([1, 2, 3] if fate == "committed" else [1])
     assert same(here, there, databases=("a",)) == ""
     assert following.stop() == 0
 

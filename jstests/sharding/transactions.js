@@ -80,3 +80,11 @@ assert.eq(2, assert.commandWorked(run({update: name, updates: [{q: {}, u: {$inc:
 assert.eq(1, assert.commandWorked(run({delete: name, deletes: [{q: {_id: 2}, limit: 1}]})).n);
 assert.commandWorked(end("commitTransaction"));
 assert.eq([13], values());
+
+// A transaction's cursor goes on in the transaction alone; a getMore from outside does no harm.
+begin();
+assert.commandWorked(run({insert: name, documents: [{_id: 3, k: 3, x: 13}]}));
+const cursor = assert.commandWorked(run({find: name, sort: {k: 1}, batchSize: 0})).cursor;
+assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid}), 50740);
+assert.eq([13, 13], assert.commandWorked(run({getMore: cursor.id, collection: name})).cursor.nextBatch.map((d) => d.x));
+assert.commandWorked(end("commitTransaction"));

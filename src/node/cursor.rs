@@ -391,7 +391,7 @@ pub fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>
 ///
 /// # Errors
 /// 50739, 50740, 50741.
-fn check_transaction(id: i64, created: Option<i64>, now: Option<i64>) -> Result<()> {
+pub fn check_transaction(id: i64, created: Option<i64>, now: Option<i64>) -> Result<()> {
     match (created, now) {
         (None, Some(now)) => bail!(
             50739,

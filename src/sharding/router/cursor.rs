@@ -45,6 +45,8 @@ pub struct Cursor {
     /// The name by which shards know it.
     pub ns: String,
     pub session: Option<SessionId>,
+    /// The transaction in which it was opened.
+    transaction: Option<i64>,
     /// The connection that opened it, if it ends with that.
     connection: Option<i64>,
     pub kind: Kind,
@@ -61,6 +63,7 @@ struct Entry {
     /// The name by which clients know it: a view's, where the cursor is of what is below.
     ns: String,
     session: Option<SessionId>,
+    transaction: Option<i64>,
     connection: Option<i64>,
     used: Instant,
     no_timeout: bool,
@@ -86,6 +89,7 @@ impl CursorTable {
                 let entry = Entry {
                     ns: cursor.ns.clone(),
                     session: cursor.session,
+                    transaction: cursor.transaction,
                     connection: cursor.connection,
                     used: Instant::now(),
                     no_timeout: cursor.no_timeout,
@@ -107,8 +111,14 @@ impl CursorTable {
     /// Takes the cursor out for a getMore.
     ///
     /// # Errors
-    /// CursorNotFound (43), Unauthorized (13) for another namespace, CursorInUse (12051).
-    fn take(&self, id: i64, ns: &str, session: Option<SessionId>) -> Result<Cursor> {
+    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50736-50741 for another session or transaction,
+    /// CursorInUse (12051).
+    fn take(
+        &self,
+        id: i64,
+        ns: &str,
+        (session, transaction): (Option<SessionId>, Option<i64>),
+    ) -> Result<Cursor> {
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(&id) else { bail!(CURSOR_NOT_FOUND, "cursor id {id} not found") };
         if entry.ns != ns {
@@ -119,6 +129,7 @@ impl CursorTable {
             );
         }
         node::cursor::check_session(id, entry.session, session)?;
+        node::cursor::check_transaction(id, entry.transaction, transaction)?;
         entry.used = Instant::now();
         let cursor = entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))?;
         if !std::mem::replace(&mut entry.asked, true) {
@@ -203,12 +214,13 @@ impl CursorTable {
 
 impl Cursor {
     pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
-        let session = task.op.session.as_ref().map(|s| s.lsid);
+        let (session, transaction) = owner(task);
         let client = &task.op.client;
         let connection = client.balanced.then_some(client.connection_id);
         let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
         let (ns, read_at) = (ns.to_string(), task.read_at());
-        Cursor { ns, session, connection, kind, no_timeout, read_at, time_left: None }.timed(task)
+        Cursor { ns, session, transaction, connection, kind, no_timeout, read_at, time_left: None }
+            .timed(task)
     }
     /// The same with the time that the task has left.
     fn timed(self, task: &Task<'_>) -> Cursor {
@@ -330,12 +342,18 @@ impl Cursor {
     }
 }
 
+/// The session and the transaction to which the task's cursors belong.
+fn owner(task: &Task<'_>) -> (Option<SessionId>, Option<i64>) {
+    let session = task.op.session.as_ref();
+    (session.map(|s| s.lsid), session.filter(|_| task.in_transaction()).and_then(|s| s.txn_number))
+}
+
 /// `getMore`.
 pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let GetMore { id, collection, batch_size, await_ms, .. } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
     let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
-    let mut cursor = task.router.cursors.take(id, &ns, task.op.session.as_ref().map(|s| s.lsid))?;
+    let mut cursor = task.router.cursors.take(id, &ns, owner(task))?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
         return pass_on(task, id, &ns, &shard, theirs, cursor).await;

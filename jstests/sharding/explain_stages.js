@@ -62,6 +62,7 @@ assert(nodes.includes("SHARDING_FILTER"), tojson(nodes));
 assert.eq("SHARD_WRITE", winning(coll.explain().update({x: 1}, {$set: {z: 1}})).stage);
 assert.eq("SHARD_WRITE", winning(coll.explain().remove({x: 1})).stage);
 assert.eq("SINGLE_SHARD", winning(coll.explain().count({x: 1})).stage);
+assert.eq("SINGLE_SHARD", winning(coll.explain().findAndModify({query: {x: 1}, update: {$set: {z: 1}}})).stage);
 assert.eq(0, coll.find({z: 1}).itcount(), "an explained write writes nothing");
 
 // Pipelines: where they are divided, and what comes after.

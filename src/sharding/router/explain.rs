@@ -165,7 +165,7 @@ async fn of_query(
 ) -> Result<DocBuf> {
     let hosts = task.router.cluster.shards().await?;
     let stage = match (replies.len(), name) {
-        (_, "update" | "delete" | "findAndModify") => "SHARD_WRITE",
+        (_, "update" | "delete") => "SHARD_WRITE",
         (1, _) => "SINGLE_SHARD",
         _ if inner.get_document("sort").is_some_and(|s| !s.is_empty()) => "SHARD_MERGE_SORT",
         _ => "SHARD_MERGE",

@@ -339,9 +339,7 @@ impl Ddl {
         let (own, several) = (self.shard()?, replies.len() > 1);
         let (mut reply, mut raw) = (Document::new(), Document::new());
         for (shard, mut one) in replies {
-            for name in ["$clusterTime", "operationTime"] {
-                one.remove(name);
-            }
+            one.0.retain(|(name, _)| !crate::router::body::is_time(name.as_bytes()));
             if shard == own || reply.is_empty() {
                 reply = one.clone();
             }

@@ -157,8 +157,10 @@ impl Node {
             exec::profiled::note_point(op, found);
         }
     }
-    /// Lets go of what is kept of a collection that is gone: what idle cursors hold of it, and what was learnt of its queries.
-    pub(crate) fn forget_dropped(&self, uuid: [u8; 16]) {
+    /// Lets go of what is kept of a collection that is gone: what idle cursors hold of it, what was learnt of its queries, and
+    /// how often it was read under this name.
+    pub(crate) fn forget_dropped(&self, uuid: [u8; 16], ns: &str) {
+        self.index_use.forget(ns);
         self.cursors.release_dropped(uuid);
         self.index_builds.forget_dropped(uuid);
         self.plan_caches.forget(uuid);

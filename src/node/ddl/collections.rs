@@ -378,7 +378,7 @@ pub async fn drop_if(
             .await?;
         let Some(Dropped { found, collection }) = dropped else { continue };
         if let Some(collection) = &collection {
-            node.forget_dropped(collection.uuid());
+            node.forget_dropped(collection.uuid(), collection.ns());
         }
         // The trees are freed here, outside the latches.
         return Ok(found.then(|| collection.map_or(0, |c| c.indexes_beside())));

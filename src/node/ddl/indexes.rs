@@ -444,6 +444,7 @@ async fn drop_ready_indexes(
             for name in &names {
                 let Some(c) = unit.state.collection.as_mut() else { break };
                 let spec = c.drop_index(name)?;
+                node.index_use.forget_index(&ns, name);
                 let o = doc! { "dropIndexes": split_namespace(&ns).1, "index": name.as_str() };
                 unit.command(Some(uuid), o, Some(spec.document().clone()), false);
             }

@@ -170,8 +170,9 @@ pub(super) async fn rename_checked(
     });
     // The trees are freed here, outside the latches.
     if let Some(gone) = dropped.await? {
-        node.forget_dropped(gone.uuid());
+        node.forget_dropped(gone.uuid(), to);
     }
+    node.index_use.rename(from, to);
     Ok(())
 }
 

@@ -375,13 +375,24 @@ pub(crate) fn note_hashes(
     }
 }
 
-/// Counts the indexes that a plan uses, and notes the plan for the profiler.
+fn scans_collection(plan: &Plan) -> bool {
+    match plan.access() {
+        Plan::CollScan { .. } => true,
+        Plan::Or(branches) | Plan::Merge { branches, .. } => branches.iter().any(scans_collection),
+        _ => false,
+    }
+}
+
+/// Counts the indexes and scans that a plan uses, and notes the plan for the profiler.
 pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
     if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
         op.note_plan(summary(plan));
     }
     if plan.needs_sort() {
         node.index_use.totals.sorts.increment();
+    }
+    if scans_collection(plan) {
+        node.index_use.note_scan(ns, false);
     }
     match plan.access() {
         several @ (Plan::Or(_) | Plan::Merge { .. }) => {

@@ -360,7 +360,7 @@ fn concluded(node: &Node, gone: Vec<Collection>, concerns: impl Fn(&str) -> bool
             node.namespaces.slot(collection.ns()).read_unchecked().collection.as_ref().map(|c| c.uuid());
         // What was put back under its old UUID keeps its filters.
         if now != Some(uuid) {
-            node.forget_dropped(uuid);
+            node.forget_dropped(uuid, collection.ns());
         }
     }
 }

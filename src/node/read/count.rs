@@ -4,7 +4,7 @@ use super::aggregate::{self, Asked};
 use super::fields::Fields;
 use super::{command_variables, find::FindCommand};
 use crate::exec::choice::{Memory, Watched};
-use crate::exec::query::{LATCHED_QUANTA, Wanted, ownership};
+use crate::exec::query::{LATCHED_QUANTA, Wanted, note_use, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Walk};
 use crate::namespace::OwnershipFilter;
@@ -146,6 +146,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
                 ..Wanted::default()
             };
             let choice = wanted.choose(node, collection, Memory::Used)?;
+            note_use(node, op, &slot.ns, &choice.plan);
             let mut counting = Counting {
                 walk: Walk::new(choice.plan, None, None),
                 owner,

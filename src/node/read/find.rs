@@ -427,6 +427,9 @@ async fn tail(
     }
     let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());
     let rows = TailRows::of_capped(op, slot, filter, projection, command).await?;
+    if rows.is_some() {
+        node.index_use.note_scan(&slot.ns, true);
+    }
     Ok(rows.map_or_else(Rows::empty, |rows| Rows::Tail(Box::new(rows))))
 }
 

@@ -231,7 +231,7 @@ impl LocalHost {
             out.push("count", document::number::int_or_long(count));
         }
         if given("queryExecStats").is_some() {
-            out.push("queryExecStats", doc! { "collectionScans": { "total": 0i64, "nonTailable": 0i64 } });
+            out.push("queryExecStats", doc! { "collectionScans": self.node.index_use.scans_of(&self.ns) });
         }
         Ok(out)
     }

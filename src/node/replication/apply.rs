@@ -18,7 +18,7 @@ use crate::{Node, view::View};
 use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op, RETRY_IMAGES};
@@ -224,7 +224,7 @@ impl Node {
         };
         let replaces = has_forks(entry);
         let builds = self.builds_indexes();
-        let mut gone = HashSet::new();
+        let mut gone = HashMap::new();
         let views = {
             let _gate = self.gate.write();
             let mut between = self.replication.between.0.lock();
@@ -233,7 +233,7 @@ impl Node {
                 let mut state = slot.write_unchecked();
                 self.snapshots.before_change(slot, &mut state);
                 if let Some(collection) = state.uninstall() {
-                    gone.insert(collection.uuid());
+                    gone.insert(collection.uuid(), slot.ns.clone());
                     between.collections.insert(slot.ns.clone(), collection);
                 }
                 states.push(state);
@@ -262,7 +262,7 @@ impl Node {
             self.replication.metrics.operations.count(entry);
             slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
         };
-        gone.into_iter().for_each(|uuid| self.forget_dropped(uuid));
+        gone.into_iter().for_each(|(uuid, ns)| self.forget_dropped(uuid, &ns));
         if replaces {
             self.cursors.kill_where(|_, _| true);
             self.load_views();

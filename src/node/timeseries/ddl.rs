@@ -278,7 +278,7 @@ pub(crate) async fn put_in_place(
         })
     });
     if let Some(gone) = dropped.await? {
-        node.forget_dropped(gone.uuid());
+        node.forget_dropped(gone.uuid(), gone.ns());
     }
     Ok(())
 }

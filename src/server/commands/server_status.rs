@@ -282,6 +282,7 @@ fn metrics(context: &Context) -> Value {
         "queryExecutor": {
             "scanned": read(|n| &n.index_use.totals.keys),
             "scannedObjects": read(|n| &n.index_use.totals.docs),
+            "collectionScans": node.map_or_else(Document::new, |n| n.index_use.totals.scans.shown()),
         },
         "cursor": {
             "timedOut": cursors.timed_out as i64, "totalOpened": cursors.total_opened as i64,

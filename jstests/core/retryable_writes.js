@@ -51,3 +51,11 @@ assert.commandFailedWithCode(db.runCommand({delete: name, deletes: [{q: {}, limi
 assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 99}], lsid: lsid, txnNumber: NumberLong(1)}),
                              ErrorCodes.TransactionTooOld);
 assert.eq(null, coll.findOne({_id: 99}));
+
+// Statement ids are one for each statement.
+const numbered = extra => db.runCommand(Object.assign(
+    {insert: name, documents: [{_id: 98}, {_id: 99}], lsid: lsid, txnNumber: NumberLong(number + 1)}, extra));
+assert.commandFailedWithCode(numbered({stmtIds: [NumberInt(0)]}), ErrorCodes.InvalidLength);
+assert.commandFailedWithCode(numbered({stmtIds: [NumberInt(0), NumberInt(1)], stmtId: NumberInt(0)}), ErrorCodes.InvalidOptions);
+assert.eq(0, coll.find({_id: {$in: [98, 99]}}).itcount());
+assert.commandWorked(numbered({stmtIds: [NumberInt(0), NumberInt(1)]}));

@@ -28,7 +28,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
     shapes::BULK_WRITE.check_command(request.body, request.sequences)?;
     let namespaces = namespaces(node, request)?;
     let operations: Vec<Doc<'_>> = request.documents("ops").collect();
-    check_batch(operations.len())?;
+    check_batch(request.body, operations.len())?;
     for raw in &operations {
         operation_namespace(*raw, namespaces.len())?;
     }

@@ -39,7 +39,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     node.check_write_concern(op)?;
     check_statements(request, &shapes::DELETE, "deletes", &shapes::DELETE_STATEMENT)?;
     let statements: Vec<Doc<'_>> = request.documents("deletes").collect();
-    check_batch(statements.len())?;
+    check_batch(request.body, statements.len())?;
     let slot = node.namespaces.slot(&ns);
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;

@@ -23,7 +23,7 @@ pub async fn insert(node: &Node, op: &Operation, request: Request<'_>) -> Result
     node.check_write_concern(op)?;
     shapes::INSERT.check_command(request.body, request.sequences)?;
     let documents: Vec<Doc<'_>> = request.documents("documents").collect();
-    check_batch(documents.len())?;
+    check_batch(request.body, documents.len())?;
     let slot = node.namespaces.slot(&ns);
     check_uuid(request.body, &slot)?;
     let series = crate::timeseries::named(node, op, &slot, request.body).await?;

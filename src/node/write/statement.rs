@@ -128,10 +128,27 @@ pub fn ordered(body: Doc<'_>) -> bool {
     !matches!(body.get("ordered"), Some(ValueRef::Boolean(false)))
 }
 
-/// Refuses an empty or oversized batch.
-pub fn check_batch(n: usize) -> Result<()> {
+/// Refuses an empty or oversized batch, and one whose statement ids do not fit it.
+pub fn check_batch(body: Doc<'_>, n: usize) -> Result<()> {
     if !(1..=BATCH_MAX).contains(&n) {
         bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
+    }
+    check_statement_ids(body, n)
+}
+
+/// Refuses statement ids that are not one for each of the command's `n` statements, or given in both ways.
+pub fn check_statement_ids(body: Doc<'_>, n: usize) -> Result<()> {
+    let Some(ids) = body.get("stmtIds").and_then(|v| v.as_array()).map(|ids| ids.iter().count()) else {
+        return Ok(());
+    };
+    if ids != n {
+        bail!(
+            INVALID_LENGTH,
+            "Number of statement ids must match the number of batch entries. Got {ids} statement ids but {n} operations."
+        );
+    }
+    if body.get_present("stmtId").is_some() {
+        bail!(INVALID_OPTIONS, "May not specify both stmtId and stmtIds in write command.");
     }
     Ok(())
 }

@@ -164,6 +164,7 @@ impl<'t, 'a> Write<'t, 'a> {
         if !(1..=BATCH_MAX).contains(&n) {
             bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
         }
+        node::write::statement::check_statement_ids(task.body(), n)?;
         // Targeting asks every statement for its filter, and would make one up.
         if kind != Kind::Insert && statements.iter().any(|s| s.doc().get("q").is_none()) {
             let (name, list) = (task.request.name(), kind.list());

@@ -31,15 +31,34 @@ impl Node {
             (false, Some(_)) => "customDefault",
             (false, None) => "implicitDefault",
         };
+        let implicit = !op.write_concern.given && default.is_none();
+        let implicit_majority = implicit && self.is_replica_set() && self.implicit_concern_is_majority();
+        let majority = implicit_majority || matches!(wc.w, WriteAck::Majority);
+        let waits = self.is_replica_set() && (majority || !matches!(wc.w, WriteAck::Nodes(0 | 1)));
+        let began = runtime::Instant::now();
+        let done = self.await_concern(op, wc, provenance, majority).await;
+        if let Ok(error) = &done
+            && waits
+        {
+            self.replication.metrics.acknowledged(began, error.as_ref(), op.write_concern.given);
+        }
+        done
+    }
+
+    /// Waits as `wc` asks; `majority` is whether that is for the majority.
+    async fn await_concern(
+        &self,
+        op: &Operation,
+        wc: &WriteConcern,
+        provenance: &str,
+        majority: bool,
+    ) -> Result<Option<Document>> {
         if let Some(e) = self.refused_concern(wc, provenance) {
             return Ok(Some(e));
         }
         if let Some(held) = self.failpoints.hold(op, "hangBeforeWaitingForWriteConcern", "") {
             held.await?;
         }
-        let implicit = !op.write_concern.given && default.is_none();
-        let implicit_majority = implicit && self.is_replica_set() && self.implicit_concern_is_majority();
-        let majority = implicit_majority || matches!(wc.w, WriteAck::Majority);
         let here = majority || matches!(wc.w, WriteAck::Nodes(0 | 1)) || !self.is_replica_set();
         if self.replication.commit.is_shared() || !here {
             return Box::pin(self.within(wc, provenance, self.wait_replicated(op, wc, majority))).await;

@@ -188,7 +188,7 @@ pub struct Replication {
     between: apply::Between,
     /// Writes of this node's own may be appended to the oplog.
     leads: AtomicBool,
-    metrics: metrics::Metrics,
+    pub(crate) metrics: metrics::Metrics,
     /// Since when majorities have had the writes of this reign; 0 before.
     majority_wall_ms: AtomicI64,
     /// Rises when a position, a member or the commit point changes.

@@ -93,6 +93,49 @@ pub struct Documents {
     pub updated: Counter,
 }
 
+/// What updates are made of, in one command.
+#[derive(Default)]
+pub struct Updates {
+    pipeline: Counter,
+    array_filters: Counter,
+}
+
+impl Updates {
+    /// Counts a statement or command by its update and its array filters.
+    fn note(&self, statement: Doc<'_>, update: &str) {
+        if matches!(statement.get(update), Some(ValueRef::Array(_))) {
+            self.pipeline.increment();
+        }
+        if statement.get_present("arrayFilters").is_some() {
+            self.array_filters.increment();
+        }
+    }
+}
+
+/// Validators that a command was given.
+#[derive(Default)]
+pub struct Validators {
+    total: RareCounter,
+    json_schema: RareCounter,
+    failed: RareCounter,
+}
+
+impl Validators {
+    fn note(&self, body: Doc<'_>, failed: bool) {
+        let Some(validator) = body.get_document("validator").filter(|v| !v.is_empty()) else { return };
+        self.total.increment();
+        if validator.get("$jsonSchema").is_some() {
+            self.json_schema.increment();
+        }
+        if failed {
+            self.failed.increment();
+        }
+    }
+    fn shown(&self) -> Document {
+        doc! { "failed": self.failed.get(), "jsonSchema": self.json_schema.get(), "total": self.total.get() }
+    }
+}
+
 pub struct Counters {
     pub operations: Operations,
     pub network: Network,
@@ -103,6 +146,11 @@ pub struct Counters {
     pub commands: Latency,
     pub unknown: Counter,
     pub top: crate::commands::top::Top,
+    pub stages: crate::stage_counters::StageCounters,
+    updates: Updates,
+    found_updates: Updates,
+    create_validators: Validators,
+    coll_mod_validators: Validators,
     per_command: Vec<PerCommand>,
 }
 
@@ -118,6 +166,11 @@ impl Counters {
             commands: Latency::default(),
             unknown: Counter::default(),
             top: crate::commands::top::Top::default(),
+            stages: Default::default(),
+            updates: Updates::default(),
+            found_updates: Updates::default(),
+            create_validators: Validators::default(),
+            coll_mod_validators: Validators::default(),
             per_command: lookup.rows().iter().map(|_| PerCommand::default()).collect(),
         }
     }
@@ -163,7 +216,10 @@ impl Counters {
                 documents.inserted.add(n("n"));
             }
             "update" => {
-                op.update.add(request.documents("updates").count() as i64);
+                request.documents("updates").for_each(|statement| {
+                    op.update.increment();
+                    self.updates.note(statement, "u");
+                });
                 documents.updated.add(n("nModified"));
                 documents.inserted.add(length(reply.get("upserted")));
             }
@@ -178,13 +234,25 @@ impl Counters {
             }
             "findAndModify" => self.find_and_modify(request, reply),
             "find" | "getMore" | "aggregate" => {
+                if let Some(pipeline) = request.body.get("pipeline").and_then(|v| v.as_array()) {
+                    self.stages.note(pipeline);
+                }
                 let cursor = reply.get_document("cursor").unwrap_or(Doc::empty());
                 documents.returned.add(length(cursor.get("firstBatch").or(cursor.get("nextBatch"))));
             }
             _ => {}
         }
     }
+    /// Counts the validator that a command was given.
+    pub fn validator(&self, command: &Command, body: Doc<'_>, failed: bool) {
+        match command.name {
+            "create" => self.create_validators.note(body, failed),
+            "collMod" => self.coll_mod_validators.note(body, failed),
+            _ => {}
+        }
+    }
     fn find_and_modify(&self, request: &node::request::Request<'_>, reply: Doc<'_>) {
+        self.found_updates.note(request.body, "update");
         let outcome = reply.get_document("lastErrorObject").unwrap_or(Doc::empty());
         let n = outcome.get_i64("n").unwrap_or(0);
         match (request.body.get("remove").is_some_and(|v| v.truthy()), outcome.get_bool("updatedExisting")) {
@@ -210,10 +278,9 @@ impl Counters {
             .zip(&self.per_command)
             .filter(|(row, _)| shown(row))
             .map(|(row, n)| {
-                (
-                    row.name,
-                    doc! { "failed": n.failed.get(), "rejected": n.rejected.get(), "total": n.total.get() },
-                )
+                let counts =
+                    doc! { "failed": n.failed.get(), "rejected": n.rejected.get(), "total": n.total.get() };
+                (row.name, self.of_command(row.name, counts))
             })
             .collect();
         rows.sort_by_key(|(name, _)| *name);
@@ -223,6 +290,28 @@ impl Counters {
         }
         out
     }
+}
+
+impl Counters {
+    /// What is counted of one command alone, beside the counts of all.
+    fn of_command(&self, name: &str, mut counts: Document) -> Document {
+        let updates = |updates: &Updates| [updates.array_filters.get(), updates.pipeline.get()];
+        let [array_filters, pipeline] = match name {
+            "update" => updates(&self.updates),
+            "findAndModify" => updates(&self.found_updates),
+            "create" => return with_validators(counts, &self.create_validators),
+            "collMod" => return with_validators(counts, &self.coll_mod_validators),
+            _ => return counts,
+        };
+        counts.push("arrayFilters", array_filters);
+        counts.push("pipeline", pipeline);
+        counts
+    }
+}
+
+fn with_validators(mut counts: Document, validators: &Validators) -> Document {
+    counts.push("validator", validators.shown());
+    counts
 }
 
 /// How many elements an array has.

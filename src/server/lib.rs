@@ -42,6 +42,7 @@ pub mod signing_keys;
 pub mod status;
 pub mod tls;
 
+mod stage_counters;
 pub mod step_down;
 pub mod topology;
 pub mod up;

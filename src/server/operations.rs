@@ -71,6 +71,15 @@ impl Slot {
 pub struct Operations {
     next_id: AtomicI64,
     connections: Mutex<BTreeMap<i64, Weak<Connection>>>,
+    transition: Mutex<Transition>,
+}
+
+/// The last change of this member's state, and how many operations it killed and left alone.
+#[derive(Clone, Copy, Default)]
+struct Transition {
+    name: &'static str,
+    killed: i64,
+    running: i64,
 }
 
 /// Bodies up to this many bytes are kept for currentOp; of longer ones the first field only.
@@ -146,12 +155,27 @@ impl Operations {
             all.iter().find(|c| c.slot.operations().iter().any(|operation| operation.id == id))?;
         connection.client.user().map(|user| user.digest)
     }
-    /// Kills the writes under way: this node is no primary any more.
-    pub fn kill_writes(&self, code: i32) {
+    /// Kills the writes under way: this node is no primary any more, through this transition.
+    pub fn end_writes(&self, transition: &'static str, code: i32) {
+        let mut killed = 0;
         for current in self.connections().iter().flat_map(|c| c.slot.current()) {
             if current.command.kind == crate::dispatch::Kind::Write {
                 current.operation.kill(code);
+                killed += 1;
             }
+        }
+        self.note_transition(transition, killed);
+    }
+    /// Keeps what a change of this member's state did to the operations under way.
+    pub fn note_transition(&self, name: &'static str, killed: i64) {
+        let running = self.active() as i64 - killed;
+        *self.transition.lock() = Transition { name, killed, running };
+    }
+    /// `serverStatus.metrics.repl.stateTransition`.
+    pub fn last_transition(&self) -> Document {
+        let Transition { name, killed, running } = *self.transition.lock();
+        doc! {
+            "lastStateTransition": name, "totalOperationsKilled": killed, "totalOperationsRunning": running,
         }
     }
     /// Kills everything under way, as at shutdown.

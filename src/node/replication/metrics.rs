@@ -1,7 +1,7 @@
 //! What this member has fetched and applied since its start: `serverStatus.metrics.repl`.
 
 use crate::Node;
-use document::{Document, doc};
+use document::{Document, codes, doc};
 use runtime::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::entry::{Entry, Op};
@@ -67,7 +67,7 @@ impl Operations {
 }
 
 #[derive(Default)]
-pub(super) struct Metrics {
+pub(crate) struct Metrics {
     pub(super) operations: Operations,
     pub(super) batches: Timed,
     pub(super) applied: Count,
@@ -81,6 +81,25 @@ pub(super) struct Metrics {
     pub(super) sources_missing: Count,
     pub(super) copies: Count,
     pub(super) failed_copies: Count,
+    waits: Timed,
+    timeouts: Count,
+    default_timeouts: Count,
+    default_unsatisfiable: Count,
+}
+impl Metrics {
+    /// A write has waited for other members, with this `writeConcernError`; `given` is whether the client said for how many.
+    pub(crate) fn acknowledged(&self, began: Instant, error: Option<&Document>, given: bool) {
+        self.waits.done(began);
+        let code = error.and_then(|e| e.get_i64("code")).and_then(|code| i32::try_from(code).ok());
+        match code {
+            Some(codes::WRITE_CONCERN_FAILED) => {
+                self.timeouts.add(1);
+                self.default_timeouts.add(usize::from(!given));
+            }
+            Some(codes::UNSATISFIABLE_WRITE_CONCERN) => self.default_unsatisfiable.add(usize::from(!given)),
+            _ => {}
+        }
+    }
 }
 
 impl Node {
@@ -90,6 +109,14 @@ impl Node {
         doc! {
             "insert": o.inserts.get(), "query": 0i64, "update": o.updates.get(), "delete": o.deletes.get(),
             "getmore": 0i64, "command": o.commands.get(),
+        }
+    }
+    /// `serverStatus.metrics.getLastError`: how writes waited for other members.
+    pub fn write_concern_metrics(&self) -> Document {
+        let m = &self.replication.metrics;
+        doc! {
+            "default": { "unsatisfiable": m.default_unsatisfiable.get(), "wtimeouts": m.default_timeouts.get() },
+            "wtime": m.waits.shown(), "wtimeouts": m.timeouts.get(),
         }
     }
     /// `serverStatus.metrics.repl`.

@@ -161,13 +161,17 @@ impl StandingObserver for Publisher {
         service.topology.publish(membership(to));
         if from.state == MemberState::Primary && to.state != MemberState::Primary {
             // Their outcome is not known: the client asks the next primary.
-            service.operations.kill_writes(document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+            service.operations.end_writes("stepDown", document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+        }
+        if to.state == MemberState::Rollback && from.state != to.state {
+            service.operations.note_transition("rollback", 0);
         }
         if from.config != to.config {
             let attr = doc! { "config": to.config.as_ref().map(|c| c.document()) };
             service.log.info("REPL", 21392, "ReplCoord", "New replica set config in use", attr);
         }
         if to.writable && !from.writable {
+            service.operations.note_transition("stepUp", 0);
             let text = "Transition to primary complete; database writes are now permitted";
             service.log.info("REPL", 21331, "OplogApplier-0", text, doc! { "term": to.term });
         }
@@ -596,6 +600,15 @@ fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         reply.fields(&doc! { "inMemory": true });
     }
     Ok(())
+}
+
+/// `serverStatus.defaultRWConcern`: what this node knows of the defaults.
+pub(super) fn known_defaults(context: &Context) -> Document {
+    if let Ok(router) = context.service.members.router() {
+        return router.defaults.shown();
+    }
+    let Some(node) = &context.service.node else { return Document::new() };
+    stored_defaults(node).map(|stored| shown_defaults(node, &stored)).unwrap_or_default()
 }
 
 fn shown_defaults(node: &node::Node, stored: &Document) -> Document {

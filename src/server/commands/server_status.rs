@@ -66,6 +66,12 @@ pub const SECTIONS: &[Section] = &[
     section("asserts", asserts),
     Section { name: "catalogStats", roles: Roles::MONGOD, default: true, build: catalog },
     section("connections", connections),
+    Section {
+        name: "defaultRWConcern",
+        roles: Roles::SETS.or(Roles::ROUTER),
+        default: true,
+        build: |context| super::replica_set::known_defaults(context).into(),
+    },
     Section { name: "electionMetrics", roles: Roles::SETS, default: true, build: elections },
     section("extra_info", extra_info),
     Section { name: "flowControl", roles: Roles::MONGOD, default: true, build: flow_control },
@@ -163,7 +169,10 @@ fn sharding_section(context: &Context) -> Value {
 
 fn sharding_statistics(context: &Context) -> Value {
     if let Ok(router) = context.service.members.router() {
-        return doc! { "catalogCache": router.cluster.statistics() }.into();
+        return doc! {
+            "numHostsTargeted": router.targeted.shown(), "catalogCache": router.cluster.statistics(),
+        }
+        .into();
     }
     match context.service.members.shard() {
         Ok(role) if role.identity().is_some() => sharding::shard::commands::sharding_statistics(role).into(),
@@ -274,6 +283,7 @@ fn metrics(context: &Context) -> Value {
     };
     let read = |f: fn(&node::Node) -> &node::stripe::Counter| node.map_or(0, |n| f(n).get());
     doc! {
+        "aggStageCounters": c.stages.shown(),
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),
         "document": {
             "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
@@ -292,18 +302,36 @@ fn metrics(context: &Context) -> Value {
                 "total": cursors.open as i64,
             },
         },
-        "query": spills(node),
-        "repl": node.filter(|n| n.is_replica_set()).map_or_else(Document::new, node::Node::replication_metrics),
+        "getLastError": node.map_or_else(Document::new, node::Node::write_concern_metrics),
+        "query": query_metrics(context),
+        "repl": replication_metrics(context),
         "ttl": { "deletedDocuments": read(|n| &n.ttl.deleted), "passes": read(|n| &n.ttl.passes) },
         "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": read(|n| &n.write_conflicts) },
     }
     .into()
 }
 
+fn replication_metrics(context: &Context) -> Document {
+    let service = &context.service;
+    let Some(node) = service.node.as_ref().filter(|n| n.is_replica_set()) else { return Document::new() };
+    let mut d = node.replication_metrics();
+    d.push("stateTransition", service.operations.last_transition());
+    d
+}
+
+fn query_metrics(context: &Context) -> Document {
+    match (&context.service.node, context.service.members.router()) {
+        (Some(node), _) => spills(node),
+        (None, Ok(router)) => {
+            doc! { "updateOneOpStyleBroadcastWithExactIDCount": router.targeted.broadcast_by_id.get() }
+        }
+        (None, Err(_)) => Document::new(),
+    }
+}
+
 /// What stages wrote to files, by kind.
-fn spills(node: Option<&node::Node>) -> Document {
+fn spills(node: &node::Node) -> Document {
     use query::pipeline::account::Kind;
-    let Some(node) = node else { return Document::new() };
     let mut out = Document::new();
     for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Sort) {
         out.push(kind.name(), node.spills.of(kind).fields());

@@ -129,6 +129,7 @@ async fn take_note(context: &Context, ended: &Ended<'_>, failed: bool, after: Af
     if service.profiler.is_active() {
         crate::profile::record(context, ended).await;
     }
+    service.counters.validator(ended.command, ended.body, failed);
     if failed {
         return;
     }

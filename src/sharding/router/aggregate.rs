@@ -91,12 +91,24 @@ async fn aggregate_at(
     size: Option<usize>,
 ) -> Result<DocBuf> {
     let raw = raw_stages(task);
-    let others = names_others(raw);
     if begins_with_statistics(raw) && !super::cluster::is_config(ns) {
         return statistics(task, ns, placement, size).await;
     }
     let shards = target_shards(task, placement, raw)?;
-    if let [shard] = shards.as_slice()
+    let reply = aggregate_on(task, ns, placement, size, &shards).await?;
+    task.router.targeted.aggregate.note(placement.table.as_deref(), shards.len());
+    Ok(reply)
+}
+
+async fn aggregate_on(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    size: Option<usize>,
+    shards: &[ShardId],
+) -> Result<DocBuf> {
+    let others = names_others(raw_stages(task));
+    if let [shard] = shards
         && !others
     {
         return single::read(task, ns, placement, shard).await;
@@ -110,7 +122,7 @@ async fn aggregate_at(
             done => return done,
         }
     }
-    divided(task, ns, placement, &shards, &pipeline, &context, size).await
+    divided(task, ns, placement, shards, &pipeline, &context, size).await
 }
 
 /// Whether the error says that a collection is not where it was believed which the pipeline does not name itself: it names a view,

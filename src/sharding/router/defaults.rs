@@ -13,7 +13,11 @@ use parking_lot::RwLock;
 
 /// What was set by a client; the implicit defaults need not be sent.
 #[derive(Default)]
-pub struct Defaults(RwLock<Option<Set>>);
+pub struct Defaults {
+    set: RwLock<Option<Set>>,
+    /// The last reply that told of them, for serverStatus.
+    told: RwLock<Document>,
+}
 
 #[derive(Clone, Default, PartialEq)]
 struct Set {
@@ -36,12 +40,18 @@ impl Defaults {
             reply.get_document(name).filter(|_| set).map(Doc::to_document)
         };
         let set = Set { read: global("defaultReadConcern"), write: global("defaultWriteConcern") };
-        *self.0.write() = Some(set).filter(|s| *s != Set::default());
+        *self.set.write() = Some(set).filter(|s| *s != Set::default());
+        let of_defaults = reply.iter().filter(|e| !is_of_every_reply(e.name()));
+        *self.told.write() = of_defaults.map(|e| (e.name().to_string(), e.value().to_value())).collect();
+    }
+    /// What this router knows of them.
+    pub fn shown(&self) -> Document {
+        self.told.read().clone()
     }
 
     /// The command with the default concern; `None` where it has its own, or none was set.
     pub fn amended(&self, takes: Takes, body: Doc<'_>) -> Option<DocBuf> {
-        let set = self.0.read();
+        let set = self.set.read();
         let set = set.as_ref()?;
         let (name, concern) = match takes {
             Takes::Read => ("readConcern", set.read.as_ref()?),
@@ -60,6 +70,10 @@ impl Defaults {
             });
         }))
     }
+}
+
+fn is_of_every_reply(name: &str) -> bool {
+    matches!(name, "ok" | "operationTime" | "inMemory" | "lastCommittedOpTime") || name.starts_with('$')
 }
 
 impl Router {

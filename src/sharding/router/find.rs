@@ -43,11 +43,13 @@ pub fn is_view_of_sharded(e: &document::Error) -> bool {
 
 async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<DocBuf> {
     let shards = scatter::targets(task, placement, task.document_or_empty("filter"))?;
-    match shards.as_slice() {
+    let reply = match shards.as_slice() {
         [shard] => single::read(task, ns, placement, shard).await,
         // Boxed, so that a find on one shard is not as large as this.
         several => Box::pin(on_several(task, ns, placement, several)).await,
-    }
+    }?;
+    task.router.targeted.find.note(placement.table.as_deref(), shards.len());
+    Ok(reply)
 }
 
 async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[ShardId]) -> Result<DocBuf> {

@@ -43,6 +43,7 @@ mod shapes;
 pub mod single;
 pub mod snapshot;
 pub mod target;
+pub mod targeted;
 pub mod task;
 mod text;
 mod timeseries;
@@ -74,6 +75,7 @@ pub struct Router {
     pub query_settings: node::query_settings::QuerySettings,
     pub pauses_migrations: paused_migrations::Switch,
     pub transactions: transaction::Transactions,
+    pub targeted: targeted::Targeted,
     /// The newest cluster time heard of.
     clock: AtomicU64,
     /// `maxAcceptableLogicalClockDriftSecs`; set by the server, which does not change it.
@@ -118,6 +120,7 @@ impl Router {
             query_settings: Default::default(),
             pauses_migrations: Default::default(),
             transactions: transaction::Transactions::default(),
+            targeted: targeted::Targeted::default(),
             clock: AtomicU64::new(0),
             drift_max_secs: std::sync::OnceLock::new(),
             topology_time: AtomicU64::new(0),

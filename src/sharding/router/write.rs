@@ -23,7 +23,7 @@ use document::error::RETRIABLE;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
 use futures::future::join_all;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use wire::client::RemoteError;
 
 /// The most statements of one command.
@@ -105,9 +105,10 @@ async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
         Some(reply) => reply,
         None => {
             write.finish().await?;
-            write.outcome.reply(kind)
+            std::mem::take(&mut write.outcome).reply(kind)
         }
     };
+    write.count(placement.table.as_deref());
     if !task.op.write_concern.is_unacknowledged() {
         return Ok(reply);
     }
@@ -137,6 +138,8 @@ pub struct Write<'t, 'a> {
     moves: Option<usize>,
     /// What the statements concern, if it is a sharded time series.
     series: Option<Box<OfSeries>>,
+    /// The shards of a sharded collection that statements went to.
+    reached: BTreeSet<ShardId>,
 }
 
 /// A sharded time series, and the client's command said of its buckets.
@@ -181,6 +184,7 @@ impl<'t, 'a> Write<'t, 'a> {
             alone: statements.len() == 1,
             moves: None,
             series: None,
+            reached: BTreeSet::new(),
             statements,
             outcome: Outcome::default(),
             ordered: !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false))),
@@ -227,6 +231,31 @@ impl<'t, 'a> Write<'t, 'a> {
             let body = series.renamed(self.task.body());
             Box::new(OfSeries { series, body })
         });
+    }
+    /// Notes that statement `i` asks all shards for its one document.
+    fn count_broadcast(&mut self, placement: &Placement, i: usize) {
+        self.reached.extend(placement.shards());
+        let statement = self.statements[i].doc();
+        let operators = statement
+            .get_document("u")
+            .and_then(|u| u.iter().next())
+            .is_some_and(|e| e.name_bytes().first() == Some(&b'$'));
+        if self.kind == Kind::Update
+            && operators
+            && statement.get_document("q").is_some_and(target::names_one)
+        {
+            self.task.router.targeted.broadcast_by_id.increment();
+        }
+    }
+    /// Counts the command by the shards it concerned.
+    fn count(&self, table: Option<&RoutingTable>) {
+        let targeted = &self.task.router.targeted;
+        let spread = match self.kind {
+            Kind::Insert => &targeted.insert,
+            Kind::Update => &targeted.update,
+            Kind::Delete => &targeted.delete,
+        };
+        spread.note(table, self.reached.len());
     }
     fn is_finished(&self) -> bool {
         self.stopped || self.pending.is_empty()
@@ -334,7 +363,10 @@ impl<'t, 'a> Write<'t, 'a> {
         let shard = match self.aim(placement, first) {
             Ok(Aim::One(shard)) => shard,
             Ok(Aim::Many(shards)) => return self.on_many(placement, first, shards).await,
-            Ok(Aim::Somewhere) => return self.somewhere(first).await,
+            Ok(Aim::Somewhere) => {
+                self.count_broadcast(placement, first);
+                return self.somewhere(first).await;
+            }
             Err(e) => {
                 self.take_up(first);
                 self.fail(&[first], &e);
@@ -343,6 +375,7 @@ impl<'t, 'a> Write<'t, 'a> {
         };
         let same = |i: &&usize| matches!(self.aim(placement, **i), Ok(Aim::One(s)) if s == shard);
         let run = 1 + self.pending.iter().skip(1).take_while(same).count();
+        self.reached.insert(shard.clone());
         let indexes: Vec<usize> = self.pending.drain(..run).collect();
         let sent = self.send(&shard, &placement.versions(&shard), &indexes).await;
         self.settle(&indexes, sent);
@@ -364,6 +397,7 @@ impl<'t, 'a> Write<'t, 'a> {
                 Err(e) => self.outcome.fail(i, &e),
             }
         }
+        self.reached.extend(batches.iter().map(|(shard, _)| shard.clone()));
         let this = &*self;
         let sent = batches.iter().map(|(shard, indexes)| async move {
             this.send(shard, &placement.versions(shard), indexes).await
@@ -380,7 +414,10 @@ impl<'t, 'a> Write<'t, 'a> {
             }
             match aim {
                 Aim::Many(shards) => self.on_many(placement, i, shards).await?,
-                _ => self.somewhere(i).await?,
+                _ => {
+                    self.count_broadcast(placement, i);
+                    self.somewhere(i).await?;
+                }
             }
         }
         self.after_stale().await
@@ -528,6 +565,7 @@ impl<'t, 'a> Write<'t, 'a> {
     /// A multi statement on several shards. Shards that executed it are not asked again: those that refused it are.
     async fn on_many(&mut self, placement: &Placement, i: usize, shards: Vec<ShardId>) -> Result<()> {
         self.take_up(i);
+        self.reached.extend(shards.iter().cloned());
         let Some(hold) = Hold::wanted(self.task, self.ns) else {
             return self.on_shards(placement, i, shards, None).await;
         };

@@ -140,13 +140,19 @@ impl ConfigServer {
             if !untrack.0 {
                 self.log_change("dropCollection", ns, Document::new()).await;
             }
-        } else if let Some(uuid) = uuid
-            && self.catalog().collections().iter().all(|c| c.info.uuid != uuid)
-        {
-            // The first try may have ended between the two steps. A collection that was renamed meanwhile keeps its chunks.
-            self.remove_chunks(uuid).await?;
+        } else if let Some(uuid) = uuid {
+            // The first try may have ended between the two steps.
+            self.remove_chunks_of_gone(uuid).await?;
         }
         Ok(Document::new())
+    }
+
+    /// Removes the chunks of an incarnation that is not in the catalog. A collection that was renamed keeps its chunks.
+    async fn remove_chunks_of_gone(&self, uuid: [u8; 16]) -> Result<()> {
+        match self.catalog().collections().iter().all(|c| c.info.uuid != uuid) {
+            true => self.remove_chunks(uuid).await,
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn remove_chunks(&self, uuid: [u8; 16]) -> Result<()> {
@@ -175,6 +181,10 @@ impl ConfigServer {
         let target = catalog.find_collection(to)?;
         let stays = |uuid| uuid == source || replaced != Some(uuid);
         if target.as_ref().is_some_and(|t| stays(t.info.uuid)) {
+            // The first try may have ended between the two steps.
+            if let Some(replaced) = replaced {
+                self.remove_chunks_of_gone(replaced).await?;
+            }
             return Ok(Document::new());
         }
         let moving = catalog.find_collection(from)?.filter(|c| c.info.uuid == source);
@@ -190,8 +200,8 @@ impl ConfigServer {
             self.rename_writes(&mut writes, moving, to);
         }
         self.commit(&writes).await?;
-        if let Some(target) = target {
-            self.remove_chunks(target.info.uuid).await?;
+        if let Some(replaced) = replaced {
+            self.remove_chunks_of_gone(replaced).await?;
         }
         Ok(Document::new())
     }

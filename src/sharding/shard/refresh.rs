@@ -8,9 +8,10 @@ use super::identity::is_placed;
 use super::persisted::AsOf;
 use super::placement::{CollectionPlacement, DatabaseState, State};
 use super::statistics::add;
+use crate::remote::Target;
 use crate::routing::{DatabaseEntry, Routing};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
-use document::{Document, Error, Result, Value, bail, codes};
+use document::{Document, Error, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::Operation;
 use node::namespace::{Learner, SlotState};
@@ -234,6 +235,21 @@ impl ShardRole {
             let list = filters.entry(ns.to_string()).or_default();
             list.retain(|f| f.strong_count() > 0);
             list.push(Arc::downgrade(&filter));
+        }
+    }
+    /// Asks the catalog whether this shard owns nothing of the incarnation `uuid`, which is not here.
+    ///
+    /// # Errors
+    /// OperationFailed (96).
+    pub(super) async fn require_no_chunks(&self, uuid: [u8; 16], ns: &str) -> Result<()> {
+        let own = self.require_identity()?.name.clone();
+        let of_own = doc! { "uuid": Value::uuid(uuid), "shard": &*own };
+        let one = doc! { "limit": 1, "readConcern": { "level": "majority" } };
+        match self.remote.find(Target::Config, "config", "chunks", of_own, one).await?.is_empty() {
+            true => Ok(()),
+            false => {
+                bail!(OPERATION_FAILED, "shard {own} owns chunks of {ns} and does not have the collection")
+            }
         }
     }
     /// Forgets what is known of a collection: the next versioned request makes the shard ask.

@@ -10,7 +10,6 @@ use crate::config::{required, required_str};
 use crate::driver::phase_of;
 use crate::messages::ddl::{CommitRename, CreateDatabase, RenameParticipant};
 use crate::messages::{Flag, Message};
-use crate::remote::Target;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::ddl::rename::{DropTarget, check_name, check_names};
@@ -285,14 +284,6 @@ impl Ddl {
         if [from, to].iter().any(|ns| self.uuid_here(ns) == Some(source)) {
             return Ok(());
         }
-        let own = self.shard()?;
-        let of_own = doc! { "uuid": Value::uuid(source), "shard": own.as_str() };
-        let one = doc! { "limit": 1, "readConcern": { "level": "majority" } };
-        match self.role.remote.find(Target::Config, "config", "chunks", of_own, one).await?.is_empty() {
-            true => Ok(()),
-            false => {
-                bail!(OPERATION_FAILED, "shard {own} owns chunks of {from} and does not have the collection")
-            }
-        }
+        self.role.require_no_chunks(source, from).await
     }
 }

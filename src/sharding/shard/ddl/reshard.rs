@@ -163,7 +163,7 @@ fn tell_anew(e: Error) -> Error {
     }
 }
 /// What a message says of which operation it is.
-fn operation_of(state: &Document) -> Result<Resharding> {
+pub(super) fn operation_of(state: &Document) -> Result<Resharding> {
     let id = |member| messages::read(state, OF_STATE, member);
     Ok(Resharding {
         ns: namespace(state).to_string(),

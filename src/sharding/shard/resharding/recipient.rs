@@ -484,7 +484,7 @@ pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -
 /// repeat finds the copy in place.
 ///
 /// # Errors
-/// A failed log.
+/// OperationFailed (96) when a part of the copy should be here and is not: the old collection stays. A failed log.
 pub(crate) async fn switch(role: &Arc<ShardRole>, of: &Resharding) -> Result<Document> {
     let (ns, temporary, old, new) = (&of.ns, &of.temporary, of.old, of.new);
     let (node, op) = (&role.node, Operation::internal_marked(true));
@@ -492,7 +492,8 @@ pub(crate) async fn switch(role: &Arc<ShardRole>, of: &Resharding) -> Result<Doc
         |ns: &str| role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.meta().uuid);
     if uuid_of(temporary) == Some(new) {
         node::ddl::rename::rename(node, &op, temporary, ns, DropTarget::Drop).await?;
-    } else {
+    } else if uuid_of(ns) != Some(new) {
+        role.require_no_chunks(new, ns).await?;
         node::ddl::collections::drop_if(node, &op, ns, true, |uuid| uuid == Some(old)).await?;
     }
     role.clear_placement(ns);
@@ -511,7 +512,10 @@ pub(crate) async fn abort(role: &Arc<ShardRole>, of: &Resharding) -> Result<Docu
     role.resharding.forget(of.new);
     progress::forget(role, of).await?;
     let op = Operation::internal_marked(true);
-    node::ddl::collections::drop_collection(&role.node, &op, &of.temporary, true).await?;
-    role.clear_placement(&of.temporary);
+    // The next resharding of the collection copies under the same name.
+    let this = |uuid| uuid == Some(of.new);
+    if node::ddl::collections::drop_if(&role.node, &op, &of.temporary, true, this).await?.is_some() {
+        role.clear_placement(&of.temporary);
+    }
     Ok(Document::new())
 }

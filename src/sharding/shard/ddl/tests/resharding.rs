@@ -1,6 +1,7 @@
 //! Reshardings beside what else happens to their collections, shards and coordinators.
 
 use super::*;
+use crate::messages::resharding::ReshardAbort;
 
 impl Cluster {
     /// Waits until the coordinator on a has come to a fail point, does `meanwhile`, and lets it go on; the outcome of `command`.
@@ -416,4 +417,49 @@ async fn a_resharding_of_a_time_series_outlasts_every_fall_of_a_participant() {
         }
         assert!(n > 10, "{n} messages");
     }
+}
+
+/// Reshardings of one collection copy under one name.
+#[tokio::test]
+async fn the_end_of_another_resharding_takes_no_copy_away() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let ddl = c.ddl("a");
+    let of = || {
+        let state = ddl.role.local.find(COORDINATORS, &doc! {}).unwrap().remove(0);
+        reshard::operation_of(&state).unwrap()
+    };
+    let meanwhile = async {
+        let mut other = of();
+        other.new = [9; 16];
+        for shard in ["a", "b"] {
+            let abort = ReshardAbort { of: other.clone() }.to_document();
+            c.network.call(&format!("{shard}:1"), "admin", abort.to_doc_buf()).await.unwrap();
+        }
+    };
+    let point = "hangDdlCoordinatorBeforePersisting_commit";
+    c.at_point(point, hashed("c"), meanwhile).await.unwrap();
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+}
+
+/// Whatever has taken a copy away, the old collection is the last there is.
+#[tokio::test]
+async fn a_shard_without_its_part_of_the_copy_keeps_the_old_collection() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let ddl = c.ddl("a");
+    let point = "hangDdlCoordinatorBeforeRunning_switchCollections";
+    ddl.role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("c")) => panic!("ended with {outcome:?}"),
+        () = ddl.role.node.failpoints.wait_entered(point, 1) => {}
+    }
+    let state = ddl.role.local.find(COORDINATORS, &doc! {}).unwrap().remove(0);
+    let of = reshard::operation_of(&state).unwrap();
+    let (node, op) = (&ddl.role.node, Operation::internal());
+    node::ddl::collections::drop_collection(node, &op, &of.temporary, true).await.unwrap();
+    let refused = crate::shard::resharding::recipient::switch(&ddl.role, &of).await.unwrap_err();
+    assert_eq!(refused.code, codes::OPERATION_FAILED);
+    assert_eq!(c.count("a", "d.c"), Some(20));
+    ddl.stop();
 }

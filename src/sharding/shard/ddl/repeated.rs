@@ -80,12 +80,23 @@ impl Ddl {
         let (Some(id), Some(uuid)) = (current(), uuid) else { return Ok(()) };
         let at = Value::DateTime(self.role.node.now_ms());
         let intent = doc! { "_id": Value::uuid(id), "at": at, "renames": Value::uuid(uuid) };
+        self.ensure_outcomes().await?;
         self.role.local.put(OUTCOMES, &intent).await
     }
     /// Whether an attempt before has given its collection this name.
     pub(super) fn has_renamed(&self, to: &str) -> Result<bool> {
         let renamed = self.noted(current())?.and_then(|found| found.get("renames").and_then(Value::as_uuid));
         Ok(renamed.is_some() && renamed == self.uuid_here(to))
+    }
+
+    /// Makes the collection of outcomes, which expire by themselves.
+    async fn ensure_outcomes(&self) -> Result<()> {
+        let expiry = (doc! { "at": 1 }, doc! { "expireAfterSeconds": KEPT.as_secs() as i64 });
+        self.role.local.ensure_collection(OUTCOMES, &[expiry]).await
+    }
+    fn outcome(&self, request: RequestId, state: &Document) -> Document {
+        let at = Value::DateTime(self.role.node.now_ms());
+        doc! { "_id": Value::uuid(request), "at": at, "reply": reply_of(state) }
     }
 
     /// Removes the document of a coordinator that has ended.
@@ -96,19 +107,11 @@ impl Ddl {
         let Some(request) = request else {
             return local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(drop);
         };
-        local.ensure_collection(OUTCOMES, &[]).await?;
-        let now = node.now_ms();
-        let old = Value::DateTime(now.saturating_sub(KEPT.as_millis() as i64));
-        let outcome =
-            doc! { "_id": Value::uuid(request), "at": Value::DateTime(now), "reply": reply_of(state) };
-        let mut writes = vec![
-            BatchWrite::Put { ns: OUTCOMES.to_string(), doc: outcome },
+        self.ensure_outcomes().await?;
+        let writes = [
+            BatchWrite::Put { ns: OUTCOMES.to_string(), doc: self.outcome(request, state) },
             BatchWrite::Delete { ns: COORDINATORS.to_string(), id },
         ];
-        for found in local.find(OUTCOMES, &doc! { "at": { "$lt": old } })? {
-            let id = found.get("_id").cloned().unwrap_or(Value::Null);
-            writes.push(BatchWrite::Delete { ns: OUTCOMES.to_string(), id });
-        }
         let op = Operation::internal();
         node.commit_batch(&op, &writes).await?;
         node.wait_operation_committed(&op).await

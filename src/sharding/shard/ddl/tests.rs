@@ -300,6 +300,22 @@ async fn a_move_found_done_is_confirmed_once_it_is_committed() {
 }
 
 #[tokio::test]
+async fn outcomes_that_no_change_removes_expire() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 1).await;
+    let id = Value::uuid([7; 16]);
+    let mut rename = doc! { "_shardsvrRenameCollection": "plain", "to": "d.other" };
+    rename.push(repeated::REQUEST_ID, id.clone());
+    c.send("a", "d", rename).await.unwrap();
+    let role = c.ddl("a").role.clone();
+    let old = doc! { "_id": Value::uuid([8; 16]), "at": Value::DateTime(0), "reply": {} };
+    role.local.insert(repeated::OUTCOMES, &old).await.unwrap();
+    node::ttl::pass(&role.node).await;
+    let left = role.local.find(repeated::OUTCOMES, &doc! {}).unwrap();
+    assert_eq!(left.iter().map(|d| d.get("_id")).collect::<Vec<_>>(), [Some(&id)]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_sharded_is_refused_and_leaves_nothing() {
     let c = Cluster::new().await;
     c.insert("a", "d.full", 3).await;

@@ -266,8 +266,13 @@ impl Ddl {
         if let Some(version) = received {
             self.check_version(namespace(&state), version).await?;
         }
-        let mut change = Change { ddl: self, kind };
-        driver::drive(&mut change, kind.protocol(), state, first).await
+        let id = repeated::id_in(&state);
+        let mut change = Change { ddl: self.clone(), kind };
+        match driver::drive(&mut change, kind.protocol(), state, first).await {
+            // It was to be undone, and found committed.
+            Err(e) => self.outcome_of(id)?.map(|reply| doc! { "reply": reply }).ok_or(e),
+            done => done,
+        }
     }
 
     async fn check_version(&self, ns: &str, version: protocol::version::DatabaseVersion) -> Result<()> {

@@ -89,6 +89,12 @@ impl Ddl {
         Ok(renamed.is_some() && renamed == self.uuid_here(to))
     }
 
+    /// Notes the outcome of a coordinator that was to undo what it had begun, and has found it committed: before its document goes.
+    pub(super) async fn note_committed(&self, state: &Document) -> Result<()> {
+        let Some(request) = id_in(state) else { return Ok(()) };
+        self.ensure_outcomes().await?;
+        self.role.local.put(OUTCOMES, &self.outcome(request, state)).await
+    }
     /// Makes the collection of outcomes, which expire by themselves.
     async fn ensure_outcomes(&self) -> Result<()> {
         let expiry = (doc! { "at": 1 }, doc! { "expireAfterSeconds": KEPT.as_secs() as i64 });

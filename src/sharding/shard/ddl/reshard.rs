@@ -395,7 +395,8 @@ impl Ddl {
             self.note_resharded(&mut state.clone()).await?;
             self.switch_everywhere(state).await?;
             self.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
-            return self.clean_after_reshard(state).await;
+            self.clean_after_reshard(state).await?;
+            return self.note_committed(state).await;
         }
         self.release_everywhere(state).await?;
         let canceled = self.wishes.of(uuid_in(state, "newUUID")?).borrow().abort;

@@ -419,6 +419,34 @@ async fn a_resharding_of_a_time_series_outlasts_every_fall_of_a_participant() {
     }
 }
 
+/// The coordinator had taken its commit for refused when it lost power.
+#[tokio::test]
+async fn a_resharding_that_is_found_committed_when_it_is_undone_is_not_repeated() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let mut again = hashed("c");
+    again.push("forceRedistribution", true);
+    again.push(repeated::REQUEST_ID, Value::uuid([7; 16]));
+    let ddl = c.ddl("a");
+    let point = "hangDdlCoordinatorBeforeRunning_switchCollections";
+    ddl.role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    tokio::select! {
+        outcome = c.send("a", "d", again.clone()) => panic!("ended with {outcome:?}"),
+        () = ddl.role.node.failpoints.wait_entered(point, 1) => {}
+    }
+    let mut state = ddl.role.local.find(COORDINATORS, &doc! {}).unwrap().remove(0);
+    state.insert("phase", protocol::ddl::UNDO);
+    ddl.role.local.put(COORDINATORS, &state).await.unwrap();
+    drop(ddl);
+    c.crash("a").await;
+    let uuid = || c.catalog().catalog().sharded("d.c").unwrap().info.uuid;
+    let committed = uuid();
+    c.repeat("d", again).await.unwrap();
+    c.settle().await;
+    assert_eq!(uuid(), committed);
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+}
+
 /// Reshardings of one collection copy under one name.
 #[tokio::test]
 async fn the_end_of_another_resharding_takes_no_copy_away() {

@@ -35,6 +35,7 @@ pub(crate) use whole::CATALOG_WAIT;
 
 use crate::balancer::Balancer;
 use crate::remote::Remote;
+use crate::shard::ddl::fence::Fences;
 use catalog::Catalog;
 use document::{Document, ObjectId, Result, Timestamp, Value, bail, doc, err};
 use node::local::LocalClient;
@@ -82,6 +83,8 @@ pub struct ConfigServer {
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
     /// What happens to all data of the cluster at once.
     pub(crate) whole: whole::Whole,
+    /// Of the messages of shards' coordinators.
+    fences: Fences,
 }
 
 impl ConfigServer {
@@ -101,6 +104,7 @@ impl ConfigServer {
             user_writes: Arc::default(),
             chunk_locks: Mutex::default(),
             whole: whole::Whole::default(),
+            fences: Fences::default(),
         })
     }
 

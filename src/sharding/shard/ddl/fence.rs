@@ -3,7 +3,8 @@
 //! A coordinator counts its runs: the number is raised, durably, before each phase and before each repetition of one, and
 //! every message to a participant carries it. A participant refuses a message that is older than one it has begun to
 //! execute. So what lies unread in the socket of a paused shard, while its coordinator is taken up elsewhere or anew and
-//! goes on, does nothing when the shard wakes: it cannot, for one, enter a critical section that nobody leaves.
+//! goes on, does nothing when the shard wakes: it cannot, for one, enter a critical section that nobody leaves. The config server is asked in the
+//! same way: it cannot forbid migrations, or note a resharding, for a coordinator that has undone what it began.
 //!
 //! Messages of one coordinator are executed one after another, since an old one may be waiting for something in the middle
 //! of its work when the next comes; that one waits until the old has ended.
@@ -66,7 +67,7 @@ struct Seen {
 
 /// What a participant has heard of coordinators.
 #[derive(Default)]
-pub(super) struct Fences {
+pub(crate) struct Fences {
     seen: Mutex<BTreeMap<[u8; 16], Seen>>,
 }
 
@@ -75,7 +76,7 @@ impl Fences {
     ///
     /// # Errors
     /// TransactionTooOld (225) for a message of an earlier run than one that has begun here.
-    pub(super) async fn pass(&self, message: Doc<'_>) -> Result<Option<OwnedMutexGuard<()>>> {
+    pub(crate) async fn pass(&self, message: Doc<'_>) -> Result<Option<OwnedMutexGuard<()>>> {
         let Some(run) = run_of(message) else { return Ok(None) };
         let turn = self.turn_of(run.coordinator).lock_owned().await;
         let mut seen = self.seen.lock();

@@ -156,7 +156,7 @@ impl Ddl {
     }
     /// Runs a command on the config server, with majority write concern.
     async fn config(&self, command: Document) -> Result<Document> {
-        self.role.remote.admin(Target::Config, with_majority(command)).await
+        self.role.remote.admin(Target::Config, fence::mark(with_majority(command))).await
     }
     /// Runs a participant's command on one shard, this one or another, with majority write concern.
     async fn on_shard(&self, shard: &str, db: &str, command: Document) -> Result<Document> {

@@ -50,6 +50,12 @@ struct Network {
 impl Transport for Network {
     fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
+            let name = command.doc().iter().next().map_or(String::new(), |e| e.name().to_string());
+            let held = self.held.lock().take_if(|held| *held == (host, name.as_str())).is_some();
+            if held {
+                *self.unread.lock() = Some((db.to_string(), command));
+                return std::future::pending().await;
+            }
             if host == "config:1" {
                 let config = self.config.lock().clone().unwrap();
                 self.asked.fetch_add(1, Ordering::Relaxed);
@@ -60,12 +66,6 @@ impl Transport for Network {
                 // Others go on meanwhile, as over a network.
                 tokio::task::yield_now().await;
                 return serve_config(&config, db, &command).await.map(|d| d.to_doc_buf());
-            }
-            let name = command.doc().iter().next().map_or(String::new(), |e| e.name().to_string());
-            let held = self.held.lock().take_if(|held| *held == (host, name.as_str())).is_some();
-            if held {
-                *self.unread.lock() = Some((db.to_string(), command));
-                return std::future::pending().await;
             }
             let hook = self.hook.lock().clone();
             if let Some(hook) = hook {

@@ -419,6 +419,35 @@ async fn a_resharding_of_a_time_series_outlasts_every_fall_of_a_participant() {
     }
 }
 
+/// What the config server was asked to note lies unread in its socket until the operation has been given up.
+#[tokio::test]
+async fn a_resharding_that_was_given_up_is_not_noted_late() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let unread = async || {
+        while c.network.unread.lock().is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    *c.network.held.lock() = Some(("config:1", "_configsvrReshardingBegin"));
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("c")) => panic!("ended with {outcome:?}"),
+        () = unread() => {}
+    }
+    let late = c.network.unread.lock().take().unwrap().1;
+    *c.network.held.lock() = Some(("b:1", "_shardsvrReshardPrepare"));
+    c.crash("a").await;
+    unread().await;
+    c.send("a", "d", doc! { "_shardsvrAbortReshardCollection": "c" }).await.unwrap();
+    c.settle().await;
+    let refused = c.network.call("config:1", "admin", late).await.unwrap_err();
+    assert_eq!(refused.code, codes::TRANSACTION_TOO_OLD);
+    assert!(c.catalog().local.find(config::RESHARDING_OPERATIONS, &doc! {}).unwrap().is_empty());
+    c.send("a", "d", hashed("c")).await.unwrap();
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
 /// The coordinator had taken its commit for refused when it lost power.
 #[tokio::test]
 async fn a_resharding_that_is_found_committed_when_it_is_undone_is_not_repeated() {

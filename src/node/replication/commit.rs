@@ -67,7 +67,8 @@ impl CommitPoint {
             rises
         });
     }
-    pub(super) fn end_reign(&self) {
+    /// Ends what waits for, or works in, the reign of this node. Called by its driver, and by tests.
+    pub fn end_reign(&self) {
         self.reigns_ended.send_modify(|n| *n += 1);
     }
     /// A receiver that sees every rise, in a set of several.
@@ -112,6 +113,23 @@ impl Node {
     pub(crate) fn note_commit(&self, op: &Operation, appended: &Appended) {
         op.note_reign(self.reigns_ended());
         op.note_commit(appended);
+    }
+
+    /// Runs what must not outlive the reign in which the operation began: a later one has taken up elsewhere what it was for.
+    ///
+    /// # Errors
+    /// PrimarySteppedDown (189) when that reign has ended; `work` is dropped then.
+    pub async fn while_reign_lasts<T>(
+        &self,
+        op: &Operation,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut reigns = self.replication.commit.reign(op.reign())?;
+        tokio::select! {
+            biased;
+            _ = reigns.changed() => Err(Replication::stepped_down()),
+            done = work => done,
+        }
     }
 
     /// The newest optime that is majority-committed: no election and no rollback takes it away.

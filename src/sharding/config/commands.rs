@@ -80,6 +80,10 @@ pub fn run<'a>(
 }
 
 async fn run_named(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
+    config.node.while_reign_lasts(op, run_in_turn(config, op, request)).await
+}
+
+async fn run_in_turn(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
     // A shard's coordinator may have undone meanwhile what a message of its was for that comes late.
     let _passed = config.fences.pass(request.body).await?;
     let reply = answer(config, op, request).await?;

@@ -194,7 +194,7 @@ impl ShardRole {
 
     /// Knows nothing of placement any more: the config server is asked anew. What was known in an earlier reign may have
     /// changed under another primary.
-    fn forget_placements(&self, name: &ShardId) {
+    pub(super) fn forget_placements(&self, name: &ShardId) {
         let own = name.clone();
         self.node.namespaces.set_default_placement(Some(Arc::new(move |ns: &str| {
             is_placed(ns).then(|| Arc::new(CollectionPlacement::unknown(ns, &own)) as Arc<dyn Placement>)

@@ -29,7 +29,7 @@ pub use placement::{CollectionPlacement, DatabaseState, State};
 
 use crate::remote::Remote;
 use crate::routing::CatalogCache;
-use document::{Document, Result, err};
+use document::{Document, Result, bail, err};
 use node::Node;
 use node::local::LocalClient;
 use node::parameters::Parameters;
@@ -147,6 +147,26 @@ impl ShardRole {
         tasks.retain(|t| !t.is_finished());
         tasks.push(runtime::spawn(task).abort_handle());
     }
+    /// A member that leads no more is in no critical section: the next primary is, and is asked for placement. While this member may
+    /// still write, as when it stops, they hold.
+    fn end_sections(&self) {
+        if let Some(identity) = self.identity().filter(|_| !self.leads()) {
+            self.forget_placements(&identity.name);
+        }
+    }
+    /// # Errors
+    /// InterruptedDueToReplStateChange (11602) when the last reign has ended, and no other has begun.
+    fn require_reign(&self) -> Result<()> {
+        match self.ended.load(Ordering::SeqCst) {
+            false => Ok(()),
+            true => {
+                bail!(
+                    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                    "this member has ceased to be the shard's primary"
+                )
+            }
+        }
+    }
     /// Ends the shard's own tasks; what they were at is taken up by the next primary.
     pub fn stop(&self) {
         {
@@ -155,6 +175,7 @@ impl ShardRole {
             self.resumed.store(false, Ordering::SeqCst);
             tasks.drain(..).for_each(|task| task.abort());
         }
+        self.end_sections();
         self.migrations.abandon();
         self.resharding.abandon();
         self.coordinators.forget();

@@ -353,7 +353,9 @@ impl ShardRole {
             }
         });
         match entered {
-            None | Some(Ok(())) => Ok(()),
+            None => Ok(()),
+            // The end of a reign ends its sections, and may have come just before.
+            Some(Ok(())) => self.require_reign().inspect_err(|_| self.leave_section_of(ns, reason)),
             Some(Err(other)) => {
                 bail!(CONFLICTING_OPERATION_IN_PROGRESS, "{ns} is already in a critical section: {other}")
             }
@@ -399,7 +401,8 @@ impl ShardRole {
             }
         });
         match entered {
-            None | Some(Ok(())) => Ok(()),
+            None => Ok(()),
+            Some(Ok(())) => self.require_reign().inspect_err(|_| self.leave_database_section(db)),
             Some(Err(other)) => {
                 bail!(CONFLICTING_OPERATION_IN_PROGRESS, "{db} is already in a critical section: {other}")
             }

@@ -67,7 +67,12 @@ impl Ddl {
             _ => {
                 // Entered first: one that a migration holds is not ours to write down.
                 self.enter(ns, block, reason).await?;
-                self.write_down(ns, block, reason).await
+                let written = self.write_down(ns, block, reason).await;
+                if written.is_err() && self.role.local.find_one(SECTIONS, &doc! { "_id": ns })?.is_none() {
+                    // Nobody would find it to be left.
+                    self.leave_in_memory(ns);
+                }
+                written
             }
         }
     }
@@ -157,6 +162,11 @@ impl Ddl {
     }
 
     async fn leave(&self, ns: &str) -> Result<()> {
+        self.leave_in_memory(ns);
+        self.role.local.delete(SECTIONS, &doc! { "_id": ns }).await.map(|_| ())
+    }
+
+    fn leave_in_memory(&self, ns: &str) {
         // What was known before the change is forgotten before anybody who waited may look.
         if is_database(ns) {
             self.role.clear_database(ns);
@@ -165,7 +175,6 @@ impl Ddl {
             self.role.clear_placement(ns);
             self.role.leave_critical_section(ns);
         }
-        self.role.local.delete(SECTIONS, &doc! { "_id": ns }).await.map(|_| ())
     }
 
     /// Enters the sections that were in force before the node stopped.

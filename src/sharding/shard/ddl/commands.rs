@@ -78,6 +78,11 @@ async fn run_named(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Do
         ddl.role.require_identity()?;
     }
     require_majority(op, request.name())?;
+    // Another primary is asked when this one is deposed; when this member leads again, all may be over that it was asked for.
+    ddl.role.node.while_reign_lasts(op, run_in_reign(ddl, op, request)).await
+}
+
+async fn run_in_reign(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     let reply = ddl.answer_once(op, request).await?;
     if !LEAVE_NOTHING.contains(&request.name()) {
         op.interruptible(ddl.role.node.wait_all_committed_for(op)).await??;

@@ -442,6 +442,42 @@ async fn a_section_is_entered_when_an_update_of_many_has_ended() {
     }
 }
 
+/// A shard is asked to enter a section and waits for a transaction; it is deposed meanwhile, and leads again when all is over.
+#[tokio::test]
+async fn a_section_that_was_asked_for_in_a_reign_is_not_entered_after_it() {
+    for ns in ["d.plain", "d"] {
+        let c = Cluster::new().await;
+        let ddl = c.ddl("a");
+        let slot = ddl.role.node.namespaces.slot("d.plain");
+        let transaction = slot.intent_shared(FOREVER).await.unwrap();
+        let (db, name) = split(ns);
+        let block = doc! {
+            "_shardsvrParticipantBlock": name, "blockType": "ReadsAndWrites", "reason": { "command": "test" },
+        };
+        let asked = async {
+            match name.is_empty() {
+                true => {
+                    ddl.set_block(ns, block::BlockType::ReadsAndWrites, &doc! { "command": "test" }).await
+                }
+                false => c.network.call("a:1", db, block.to_doc_buf()).await.map(drop),
+            }
+        };
+        tokio::pin!(asked);
+        assert!(tokio::time::timeout(Duration::from_millis(50), &mut asked).await.is_err(), "{ns}");
+        ddl.role.node.replication.commit.end_reign();
+        ddl.stop();
+        drop(transaction);
+        assert!(
+            asked.await.unwrap_err().is(document::error::NOT_PRIMARY | document::error::INTERRUPTION),
+            "{ns}"
+        );
+        ddl.role.start().await.unwrap();
+        ddl.resume().await.unwrap();
+        assert!(!ddl.role.in_critical_section("d.plain") && ddl.role.database_section("d").is_none(), "{ns}");
+        assert!(ddl.role.local.find(block::SECTIONS, &doc! {}).unwrap().is_empty(), "{ns}");
+    }
+}
+
 /// Both were under way when the shard lost power: a drop that had blocked the collection, and a migration still cloning.
 #[tokio::test]
 async fn a_shard_starts_with_a_section_and_an_undecided_migration_of_one_collection() {

@@ -3,7 +3,7 @@
 use crate::{Node, log_failed};
 use document::{Doc, DocBuf, Result, err};
 use protocol::session::EntryTime;
-use storage::log::ReadFrom;
+use storage::log::{LogReader, ReadFrom};
 
 /// Set on the entry of an update after which the document belongs to another shard: here it was removed (`d`), or would
 /// have been inserted (`n`, with the document as `o`). DO NOT CHANGE: logs hold it.
@@ -43,7 +43,19 @@ impl Node {
     /// # Errors
     /// IncompleteTransactionHistory (217) when the log no longer holds it.
     pub fn statement_entry(&self, at: EntryTime, stmt: i32) -> Result<DocBuf> {
-        let mut entry = self.entry_at(at)?;
+        self.statement_in(self.entry_at(at)?, at, stmt)
+    }
+
+    /// The same by a reader that is kept: whoever asks for many, in the order of their times, reads the log once.
+    ///
+    /// # Errors
+    /// Those of [`Node::statement_entry`].
+    pub fn statement_entry_by(&self, reader: &mut LogReader, at: EntryTime, stmt: i32) -> Result<DocBuf> {
+        reader.seek_ts(at.ts).map_err(log_failed)?;
+        self.statement_in(read_entry(reader, at)?, at, stmt)
+    }
+
+    fn statement_in(&self, mut entry: DocBuf, at: EntryTime, stmt: i32) -> Result<DocBuf> {
         while entry.doc().get_str("op") == Some("c") {
             let its = |o: &Doc<'_>| o.get_i64("stmtId") == Some(i64::from(stmt));
             if let Some(operation) = operations_of(entry.doc()).find(its) {
@@ -79,23 +91,26 @@ impl Node {
     /// # Errors
     /// IncompleteTransactionHistory (217) when the log no longer holds it.
     pub fn entry_at(&self, at: EntryTime) -> Result<DocBuf> {
-        let gone = || {
-            err!(
-                INCOMPLETE_TRANSACTION_HISTORY,
-                "oplog no longer contains the complete write history of this transaction, log with opTime {at:?} cannot be found"
-            )
-        };
-        let mut reader = self.log.reader(ReadFrom::Ts(at.ts)).map_err(log_failed)?;
-        let frame = reader.next().map_err(log_failed)?.ok_or_else(gone)?;
-        if frame.optime.ts != at.ts {
-            return Err(gone());
-        }
-        let entry = Doc::from_validated(frame.payload);
-        // A statement that a migration brought along: the entry of the shard that executed it lies inside.
-        match entry.get_document("o2").filter(|o2| entry.get_str("op") == Some("n") && o2.get("op").is_some())
-        {
-            Some(original) => Ok(original.to_owned()),
-            None => Ok(entry.to_owned()),
-        }
+        read_entry(&mut self.log.reader(ReadFrom::Ts(at.ts)).map_err(log_failed)?, at)
+    }
+}
+
+/// The payload of the next entry, which is to be the one written at this time.
+fn read_entry(reader: &mut LogReader, at: EntryTime) -> Result<DocBuf> {
+    let gone = || {
+        err!(
+            INCOMPLETE_TRANSACTION_HISTORY,
+            "oplog no longer contains the complete write history of this transaction, log with opTime {at:?} cannot be found"
+        )
+    };
+    let frame = reader.next().map_err(log_failed)?.ok_or_else(gone)?;
+    if frame.optime.ts != at.ts {
+        return Err(gone());
+    }
+    let entry = Doc::from_validated(frame.payload);
+    // A statement that a migration brought along: the entry of the shard that executed it lies inside.
+    match entry.get_document("o2").filter(|o2| entry.get_str("op") == Some("n") && o2.get("op").is_some()) {
+        Some(original) => Ok(original.to_owned()),
+        None => Ok(entry.to_owned()),
     }
 }

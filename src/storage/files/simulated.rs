@@ -64,6 +64,7 @@ struct State {
     locks: BTreeSet<PathBuf>,
     generation: u64,
     operations: u64,
+    reads: u64,
     fault: Option<(u64, Fault)>,
     off: bool,
     ignore_syncs: bool,
@@ -173,6 +174,11 @@ impl SimulatedDisk {
     /// How many changing operations were begun.
     pub fn operations(&self) -> u64 {
         self.state.lock().operations
+    }
+
+    /// How often a file was read.
+    pub fn reads(&self) -> u64 {
+        self.state.lock().reads
     }
 
     /// Lets `fault` strike at the operation with this number (see [`operations`](Self::operations)).
@@ -332,6 +338,7 @@ impl File for SimulatedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.with(|state, inode| {
             state.alive()?;
+            state.reads += 1;
             let Some(inode) = state.inodes.get(&inode) else { return Ok(0) };
             let from = index(offset)?.min(inode.live.len());
             let n = buffer.len().min(inode.live.len() - from);

@@ -47,6 +47,8 @@ impl Piece {
 pub struct LogReader {
     shared: Arc<Shared>,
     position: Position,
+    /// When the newest frame that was passed was written.
+    passed_ts: u64,
     epoch: u64,
     piece: Piece,
     read_size: usize,
@@ -62,19 +64,42 @@ impl LogReader {
         };
         let mut reader = LogReader::at(shared, position);
         if let ReadFrom::Ts(ts) = from {
-            while let Some(head) = reader.load()?
-                && head.ts < ts
-            {
-                reader.position = head.end();
-            }
+            reader.pass_before(ts)?;
         }
         Ok(reader)
+    }
+
+    /// Goes to the first frame written at `ts` or later, as a new reader from there would. What stands a little behind the frame read
+    /// last is reached by reading on.
+    pub fn seek_ts(&mut self, ts: u64) -> Result<(), LogError> {
+        let mark = self.shared.mark_before_ts(ts)?;
+        let epoch = self.shared.epoch.load(Ordering::SeqCst);
+        if epoch != self.epoch || self.passed_ts >= ts || self.position < mark {
+            if epoch != self.epoch || self.piece.at(mark).is_none() {
+                self.piece = Piece::nothing();
+                self.read_size = SMALLEST_READ;
+            }
+            (self.epoch, self.position, self.passed_ts) = (epoch, mark, 0);
+        }
+        self.pass_before(ts)
+    }
+
+    /// Passes all frames written before `ts`.
+    fn pass_before(&mut self, ts: u64) -> Result<(), LogError> {
+        while let Some(head) = self.load()?
+            && head.ts < ts
+        {
+            (self.position, self.passed_ts) = (head.end(), head.ts);
+        }
+        Ok(())
     }
 
     pub(super) fn at(shared: &Arc<Shared>, position: Position) -> LogReader {
         LogReader {
             shared: Arc::clone(shared),
             position,
+            // Nothing was passed; what stands before is unknown.
+            passed_ts: u64::MAX,
             epoch: shared.epoch.load(Ordering::SeqCst),
             piece: Piece::Own { first: 0, bytes: Vec::new(), from_file: false },
             read_size: SMALLEST_READ,
@@ -91,6 +116,7 @@ impl LogReader {
     pub fn next_before(&mut self, limit: Position) -> Result<Option<FrameRef<'_>>, LogError> {
         let Some(head) = self.load()?.filter(|head| head.end() <= limit) else { return Ok(None) };
         let position = std::mem::replace(&mut self.position, head.end());
+        self.passed_ts = head.ts;
         Ok(self.piece.at(position).map(|bytes| head.frame(bytes)))
     }
 

@@ -25,7 +25,7 @@ use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use storage::entry::{Entry, Op, brought};
-use storage::log::{Class, Position, ReadFrom};
+use storage::log::{Class, LogReader, Position, ReadFrom};
 
 /// The most bytes of entries in one answer.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -66,6 +66,8 @@ pub struct SessionSource {
     /// The newest number of a session for which a marker went out.
     marked: BTreeMap<SessionId, i64>,
     position: Position,
+    /// What finds the entries of known statements.
+    reader: Option<LogReader>,
 }
 
 impl SessionSource {
@@ -74,11 +76,14 @@ impl SessionSource {
         let position = node.log.appended();
         let executed = node.sessions.executed().into_iter();
         let gaps = node.sessions.incomplete().into_iter();
-        let known = executed
+        let mut known: Vec<Known> = executed
             .map(|(session, number, stmt, at)| Known { session, number, at: Some((at, stmt)) })
             .chain(gaps.map(|(session, number)| Known { session, number, at: None }))
             .collect();
-        SessionSource { ns: ns.to_string(), range, known, marked: BTreeMap::new(), position }
+        // In the log's order: of each statement its entry is read, whatever collection it is of.
+        known.sort_by_key(|k| k.at.map_or((true, 0), |(at, _)| (false, at.ts)));
+        let known = known.into();
+        SessionSource { ns: ns.to_string(), range, known, marked: BTreeMap::new(), position, reader: None }
     }
 
     /// The next entries as `{oplog: [...]}`; empty when there are none now.
@@ -112,7 +117,11 @@ impl SessionSource {
     /// What goes over for a statement of the session table, if anything.
     fn entry_of(&mut self, node: &Node, known: &Known) -> Result<Option<DocBuf>> {
         let Some((at, stmt)) = known.at else { return Ok(self.marker(known)) };
-        match node.statement_entry(at, stmt) {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(node.log.reader(ReadFrom::End).map_err(log_failed)?),
+        };
+        match node.statement_entry_by(reader, at, stmt) {
             Ok(entry) if self.concerns(entry.doc()) => {
                 let entry = as_statement_of(brought(entry.doc()).doc(), known.session, known.number);
                 Ok(Some(with_time(entry.doc(), at.ts, at.term)))

@@ -160,8 +160,11 @@ impl<'n> Catalog<'n> {
     }
     /// Zone ranges of a namespace, by lower bound.
     pub fn zone_ranges(&self, ns: &str) -> Vec<ZoneRange> {
+        let mut prefix = Vec::with_capacity(64);
+        key_string::append_value(&mut prefix, &Value::from(ns), false);
+        let found = self.of_prefix(TAGS, "ns_1_min_1", &prefix);
         let mut ranges: Vec<ZoneRange> =
-            self.all(TAGS).iter().filter(|d| d.get_str("ns") == Some(ns)).filter_map(zone_range_of).collect();
+            found.iter().filter(|d| d.get_str("ns") == Some(ns)).filter_map(zone_range_of).collect();
         ranges.sort_by(|a, b| compare(&a.min, &b.min));
         ranges
     }
@@ -172,17 +175,20 @@ impl<'n> Catalog<'n> {
 
     /// All chunk documents of a collection, by lower bound.
     pub fn chunk_documents(&self, uuid: [u8; 16]) -> Vec<Document> {
-        let Some(snapshot) = self.snapshot(CHUNKS) else { return Vec::new() };
-        let Some(slot) = snapshot.index_slot("uuid_1_min_1") else { return Vec::new() };
-        let prefix = uuid_key(uuid);
+        self.of_prefix(CHUNKS, "uuid_1_min_1", &uuid_key(uuid))
+    }
+    /// The documents whose index keys begin with `prefix`, in the order of the index.
+    fn of_prefix(&self, ns: &str, index: &str, prefix: &[u8]) -> Vec<Document> {
+        let Some(snapshot) = self.snapshot(ns) else { return Vec::new() };
+        let Some(slot) = snapshot.index_slot(index) else { return Vec::new() };
         let Some(mut cursor) = snapshot.index_cursor(slot) else { return Vec::new() };
-        let mut chunks = Vec::new();
-        let mut entry = cursor.seek(&prefix);
-        while let Some(e) = entry.filter(|e| e.key.starts_with(&prefix)) {
-            chunks.extend(snapshot.get(e.record).map(|d| d.to_document()));
+        let mut found = Vec::new();
+        let mut entry = cursor.seek(prefix);
+        while let Some(e) = entry.filter(|e| e.key.starts_with(prefix)) {
+            found.extend(snapshot.get(e.record).map(|d| d.to_document()));
             entry = cursor.next();
         }
-        chunks
+        found
     }
     /// All chunks of a collection, by lower bound.
     pub fn chunks(&self, collection: &Sharded) -> Result<Vec<Chunk>> {

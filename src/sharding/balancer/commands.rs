@@ -2,12 +2,7 @@
 
 use super::settings::mode;
 use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
-use crate::messages::Message;
-use crate::messages::migration::JoinMigrations;
-use crate::remote::Target;
-use crate::shard::migration::MoveRange;
 use document::{Document, Result, doc};
-use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::balancer::Reason;
 use std::sync::Arc;
@@ -41,51 +36,6 @@ impl ConfigServer {
         op.interruptible(self.join_unsure()).await??;
         self.log_action("balancer.stop", "", Document::new()).await;
         Ok(Document::new())
-    }
-
-    /// Waits for migrations whose answers were lost: their donors go on with them. A shard that cannot be reached is asked
-    /// again next time; what it was to give away is fenced.
-    ///
-    /// # Errors
-    /// A fence that could not be written.
-    async fn join_unsure(&self) -> Result<()> {
-        let (shards, known) = {
-            let unsure = self.balancer.unsure.lock();
-            let known: Vec<MoveRange> = unsure.migrations.iter().chain(&unsure.fenced).cloned().collect();
-            (unsure.shards.iter().cloned().collect::<Vec<_>>(), known)
-        };
-        let known = &known;
-        let join = |name: String| async move {
-            let joined = match self.catalog().shard(&name) {
-                Ok(shard) => {
-                    let join = JoinMigrations { stop: None }.to_document();
-                    let host = Target::Host(&shard.host);
-                    let mut joined: BoxFuture<'_, Result<Document>> = Box::pin(self.remote.admin(host, join));
-                    // A recipient waits for its donor, be that paused.
-                    for donor in known.iter().filter(|m| m.to == name).map(|m| m.from.as_str()) {
-                        joined = Box::pin(self.while_heard(donor, joined));
-                    }
-                    self.while_heard(&name, joined).await
-                }
-                // It is gone.
-                Err(_) => Ok(Document::new()),
-            };
-            joined.is_ok().then_some(name)
-        };
-        for name in futures::future::join_all(shards.into_iter().map(join)).await.into_iter().flatten() {
-            let mut unsure = self.balancer.unsure.lock();
-            unsure.shards.remove(&name);
-            unsure.migrations.retain(|m| m.from != name);
-            unsure.fenced.retain(|m| m.from != name);
-        }
-        let lost = self.balancer.unsure.lock().migrations.clone();
-        for migration in &lost {
-            self.fence_migration(migration).await?;
-        }
-        let mut unsure = self.balancer.unsure.lock();
-        unsure.migrations.retain(|m| !lost.contains(m));
-        unsure.fenced.extend(lost);
-        Ok(())
     }
 
     async fn set_balancing(&self, on: bool) -> Result<()> {

@@ -5,6 +5,7 @@
 //! statistics   what the policies see: shards, sizes, chunks, zones
 //! rounds       the main loop: splits and migrations, waited for
 //! moves        one migration, and what follows from how it ended
+//! lost         migrations whose answers were lost
 //! auto_split   the older generation's splitting
 //! actions      the second loop: merges and measurements, not waited for
 //! defragment   collections that are defragmented, phase by phase
@@ -27,6 +28,7 @@ mod actions;
 mod auto_split;
 mod commands;
 mod defragment;
+mod lost;
 mod merger;
 mod moves;
 mod rounds;
@@ -36,7 +38,6 @@ pub(crate) mod statistics;
 use crate::config::ConfigServer;
 use crate::messages::Flag;
 use crate::remote::Target;
-use crate::shard::migration::MoveRange;
 use document::{Document, Result, bail};
 use parking_lot::Mutex;
 use protocol::balancer::auto_merger::AutoMerger;
@@ -68,7 +69,7 @@ pub struct Balancer {
     failures: Mutex<Failures>,
     /// Collections that the last round moved chunks of, and did not fail with.
     under_way: Mutex<BTreeSet<String>>,
-    unsure: Arc<Mutex<Unsure>>,
+    unsure: Arc<Mutex<lost::Unsure>>,
     /// Wakes the second loop.
     wake_actions: Arc<tokio::sync::Notify>,
     /// The second loop is to look at the catalog again.
@@ -91,36 +92,6 @@ impl Drop for Outstanding {
 
 /// The most that a short question to a shard takes.
 const QUESTION_MAX: Duration = Duration::from_secs(60);
-
-/// Migrations whose answers were lost.
-#[derive(Default)]
-struct Unsure {
-    /// Shards that may be in one.
-    shards: BTreeSet<String>,
-    /// Those of which more is known: what this node has asked for.
-    migrations: Vec<MoveRange>,
-    /// Those that cannot be committed any more, and whose donors have not said yet that they know.
-    fenced: Vec<MoveRange>,
-}
-
-/// A migration of the balancer's. Unless its end is known, it stays noted.
-pub(super) struct UnderWay {
-    unsure: Arc<Mutex<Unsure>>,
-    request: MoveRange,
-    pub(super) is_over: bool,
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        if !self.is_over {
-            let mut unsure = self.unsure.lock();
-            unsure.shards.extend([self.request.from.clone(), self.request.to.clone()]);
-            if !unsure.migrations.contains(&self.request) {
-                unsure.migrations.push(self.request.clone());
-            }
-        }
-    }
-}
 
 /// Somebody who may change chunks for the balancer.
 pub(crate) struct Inside(Arc<watch::Sender<usize>>);
@@ -148,9 +119,6 @@ impl Balancer {
         let mut inside = self.inside.subscribe();
         // The sender lives as long as the balancer.
         let _ = inside.wait_for(|n| *n == 0).await;
-    }
-    fn begin_migration(&self, request: &MoveRange) -> UnderWay {
-        UnderWay { unsure: self.unsure.clone(), request: request.clone(), is_over: false }
     }
     fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::SeqCst)

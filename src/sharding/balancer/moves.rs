@@ -46,9 +46,10 @@ impl ConfigServer {
         }
         let Chosen { what, collection, .. } = chosen;
         let request = self.migration_of(collection, what);
-        let mut under_way = self.balancer.begin_migration(&request);
+        let under_way = self.begin_migration(request.clone()).await?;
         let made = self.while_heard(&what.from, self.while_heard(&what.to, self.migrate(&request))).await;
-        under_way.is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
+        let is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
+        self.end_migration(under_way, is_over).await;
         match made {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);

@@ -53,9 +53,7 @@ impl ConfigServer {
         self.balancer
             .auto_splits
             .store(self.setting(super::auto_split::AUTO_SPLIT).is_some(), Ordering::SeqCst);
-        // The reign before may have left migrations under way.
-        let all = self.catalog().shards().into_iter().map(|s| s.name);
-        self.balancer.unsure.lock().shards.extend(all);
+        self.recall_migrations();
         let config = Arc::downgrade(self);
         let rounds = runtime::spawn(async move {
             loop {

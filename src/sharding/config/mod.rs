@@ -56,6 +56,7 @@ pub const SETTINGS: &str = "config.settings";
 pub const CHANGELOG: &str = "config.changelog";
 pub const ACTIONLOG: &str = "config.actionlog";
 pub const VERSION: &str = "config.version";
+pub const MIGRATIONS: &str = "config.migrations";
 pub const PLACEMENT_HISTORY: &str = "config.placementHistory";
 pub const RESHARDING_OPERATIONS: &str = "config.reshardingOperations";
 
@@ -140,6 +141,7 @@ impl ConfigServer {
             ),
             (TAGS, vec![(doc! { "ns": 1, "min": 1 }, unique()), (doc! { "ns": 1, "tag": 1 }, none())]),
             (SETTINGS, vec![]),
+            (MIGRATIONS, vec![]),
             (VERSION, vec![]),
             ("config.mongos", vec![]),
             ("config.locks", vec![]),

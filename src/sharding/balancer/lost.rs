@@ -1,0 +1,155 @@
+//! Migrations of the balancer's whose answers were lost.
+//!
+//! Each is noted in `config.migrations` before its donor is asked, and struck off once its end is known, so that the next
+//! primary of the config server knows what the one before has asked for. balancerStop waits for what goes on, and fences what a
+//! shard out of reach was to give away; that stays noted until the shard has said that nothing of the kind is under way.
+
+use crate::config::{ConfigServer, MIGRATIONS};
+use crate::messages::Message;
+use crate::messages::migration::JoinMigrations;
+use crate::remote::Target;
+use crate::shard::migration::MoveRange;
+use document::{Document, ObjectId, Result, Value, doc};
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Migrations whose answers were lost.
+#[derive(Default)]
+pub(super) struct Unsure {
+    /// Shards that may be in one.
+    shards: BTreeSet<String>,
+    /// Those that were asked for, each once.
+    migrations: Vec<Noted>,
+}
+
+impl Unsure {
+    fn note(&mut self, noted: Noted) {
+        self.shards.extend([noted.request.from.clone(), noted.request.to.clone()]);
+        // One that was fenced before was asked for again.
+        self.migrations.retain(|m| m.id != noted.id);
+        self.migrations.push(noted);
+    }
+    fn holds(&self, id: ObjectId) -> bool {
+        self.migrations.iter().any(|m| m.id == id)
+    }
+}
+
+/// A document of `config.migrations`.
+#[derive(Clone)]
+struct Noted {
+    id: ObjectId,
+    request: MoveRange,
+    /// It cannot be committed any more, and its donor has not said yet that it knows.
+    fenced: bool,
+}
+
+impl Noted {
+    fn to_document(&self) -> Document {
+        doc! { "_id": self.id, "ns": self.request.ns.as_str(), "request": self.request.to_document() }
+    }
+    fn from_document(d: &Document) -> Option<Noted> {
+        let request = MoveRange::parse(d.get_document("request")?.to_doc_buf().doc()).ok()?;
+        Some(Noted { id: d.get("_id").and_then(Value::as_object_id)?, request, fenced: false })
+    }
+}
+
+/// A migration that is being made. Unless its end is known, it stays noted.
+pub(super) struct UnderWay {
+    unsure: Arc<Mutex<Unsure>>,
+    noted: Noted,
+    is_over: bool,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.unsure.lock().note(self.noted.clone());
+        }
+    }
+}
+
+impl ConfigServer {
+    /// What the primary before has asked for, and may be under way still. Whatever this node knew of an earlier reign of its own
+    /// is there as well, unless others have dealt with it since.
+    pub(super) fn recall_migrations(&self) {
+        let noted = self.local.find(MIGRATIONS, &Document::new()).unwrap_or_default();
+        let migrations = noted.iter().filter_map(Noted::from_document).collect();
+        let shards = self.catalog().shards().into_iter().map(|s| s.name).collect();
+        *self.balancer.unsure.lock() = Unsure { shards, migrations };
+    }
+
+    /// Notes a migration that is about to be asked for.
+    ///
+    /// # Errors
+    /// A failed log: it must not be asked for.
+    pub(super) async fn begin_migration(&self, request: MoveRange) -> Result<UnderWay> {
+        let unsure = self.balancer.unsure.clone();
+        // The same one may have been lost before.
+        let known = unsure.lock().migrations.iter().find(|m| m.request == request).map(|m| m.id);
+        let noted = Noted { id: known.unwrap_or_else(|| self.node.new_object_id()), request, fenced: false };
+        self.local.put(MIGRATIONS, &noted.to_document()).await?;
+        Ok(UnderWay { unsure, noted, is_over: false })
+    }
+
+    /// Strikes off a migration whose end is known, unless an earlier attempt at it was lost.
+    pub(super) async fn end_migration(&self, mut under_way: UnderWay, is_over: bool) {
+        under_way.is_over = is_over;
+        if is_over && !self.balancer.unsure.lock().holds(under_way.noted.id) {
+            self.strike_off(&under_way.noted).await;
+        }
+    }
+
+    /// A note that stays costs a chunk a version, at worst: balancerStop asks its donor once more.
+    async fn strike_off(&self, noted: &Noted) {
+        drop(self.local.delete(MIGRATIONS, &doc! { "_id": noted.id }).await);
+    }
+
+    /// Waits for migrations whose answers were lost: their donors go on with them. A shard that cannot be reached is asked
+    /// again next time; what it was to give away is fenced.
+    ///
+    /// # Errors
+    /// A fence that could not be written.
+    pub(super) async fn join_unsure(&self) -> Result<()> {
+        let (shards, known) = {
+            let unsure = self.balancer.unsure.lock();
+            (unsure.shards.iter().cloned().collect::<Vec<_>>(), unsure.migrations.clone())
+        };
+        let joined = futures::future::join_all(shards.iter().map(|name| self.join_shard(name, &known))).await;
+        let joined: BTreeSet<&String> =
+            shards.iter().zip(joined).filter_map(|(s, ok)| ok.then_some(s)).collect();
+        let (ended, left): (Vec<Noted>, Vec<Noted>) =
+            known.into_iter().partition(|m| joined.contains(&m.request.from));
+        for noted in &ended {
+            self.strike_off(noted).await;
+        }
+        {
+            let mut unsure = self.balancer.unsure.lock();
+            unsure.shards.retain(|s| !joined.contains(s));
+            unsure.migrations.retain(|m| ended.iter().all(|e| e.id != m.id));
+        }
+        for noted in left.iter().filter(|m| !m.fenced) {
+            self.fence_migration(&noted.request).await?;
+            let mut unsure = self.balancer.unsure.lock();
+            unsure.migrations.iter_mut().filter(|m| m.id == noted.id).for_each(|m| m.fenced = true);
+        }
+        Ok(())
+    }
+
+    /// Whether no migration is under way on the shard any more.
+    async fn join_shard(&self, name: &str, known: &[Noted]) -> bool {
+        let Ok(shard) = self.catalog().shard(name) else {
+            // It is gone.
+            return true;
+        };
+        let join = JoinMigrations { stop: None }.to_document();
+        let host = Target::Host(&shard.host);
+        let mut joined: BoxFuture<'_, Result<Document>> = Box::pin(self.remote.admin(host, join));
+        // A recipient waits for its donor, be that paused.
+        for donor in known.iter().filter(|m| m.request.to == name).map(|m| m.request.from.as_str()) {
+            joined = Box::pin(self.while_heard(donor, joined));
+        }
+        self.while_heard(name, joined).await.is_ok()
+    }
+}

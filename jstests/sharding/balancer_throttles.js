@@ -1,7 +1,7 @@
 /**
  * The balancer's second loop: two actions of defragmentation lie its throttle apart, two merges of the auto-merger for one
- * collection lie that throttle apart, and fifty actions are under way at a time.
- * It fails if a throttle is not read, the auto-merger's holds up another collection, or the fifty are more or fewer.
+ * collection lie that throttle apart, and fifty actions are under way at a time. The main loop chooses as long as it may.
+ * It fails if a throttle or a limit is not read, the auto-merger's holds up another collection, or the fifty are more or fewer.
  *
  * @tags: [requires_own_servers]
  */
@@ -66,5 +66,17 @@ for (const shard of [st.shard0, st.shard1]) {
 assert.commandWorked(admin.runCommand({configureCollectionBalancing: "t.many", defragmentCollection: false}));
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 assert.eq(0, outstanding());
+
+// Without any time for choosing, nothing is chosen.
+assert.commandWorked(admin.runCommand({shardCollection: "t.large", key: {x: 1}}));
+assert.commandWorked(testDB.large.insert(Array.from({length: 64}, (_, x) => ({x: x, pad: "p".repeat(100 * 1024)}))));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "t.large", chunkSize: 1}));
+set({balancerChunksSelectionTimeoutMs: 0});
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+afterRounds(admin, 5);
+assert.eq(1, chunksOf(testDB.large).length);
+set({balancerChunksSelectionTimeoutMs: 5000});
+assert.soon(() => chunksOf(testDB.large).length > 1, () => tojson(chunksOf(testDB.large)));
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
 point.off();
 st.stop();

@@ -1,6 +1,6 @@
 /**
- * splitVector finds keys that divide a range into parts of a size; splits by median and tools rely on it.
- * It fails if a point is no key of the data, points are out of order or equal, a limit is ignored, or a document counts as
+ * splitVector and autoSplitVector find keys that divide a range into parts of a size; splits by median, tools and the balancer rely on
+ * them. It fails if a point is no key of the data, points are out of order or equal, a limit is ignored, or a document counts as
  * often as it has entries in the index.
  *
  * @tags: [requires_sharding]
@@ -66,6 +66,26 @@ assert.eq([50], points);
 
 // Too little data: nothing to split.
 assert.eq([], keys({maxChunkSizeBytes: 1024 * 1024 * 1024}));
+
+// By the documents' real sizes, in pieces of the size itself, however uneven they are.
+const uneven = testDB.uneven;
+assert.commandWorked(db.adminCommand({shardCollection: uneven.getFullName(), key: {x: 1}}));
+for (let x = 0; x < 60; x++) {
+    assert.commandWorked(uneven.insert({x: x, pad: "p".repeat(x < 50 ? 10 : 100 * 1024)}));
+}
+const pieces = (fields) => assert.commandWorked(shard.getDB(testDB.getName()).runCommand(Object.assign(
+    {autoSplitVector: "uneven", keyPattern: {x: 1}, min: {x: MinKey}, max: {x: MaxKey}, maxChunkSizeBytes: 256 * 1024}, fields)));
+points = pieces({}).splitKeys.map((key) => key.x);
+assert.eq(false, pieces({}).continuation);
+const inPiece = (from, to) => uneven.find({x: {$gte: from, $lt: to}}).toArray().reduce((sum, d) => sum + Object.bsonsize(d), 0);
+[MinKey, ...points].forEach((from, i) => assert.lte(inPiece(from, i < points.length ? points[i] : MaxKey), 256 * 1024, tojson(points)));
+assert(points.length >= 4 && points.every((x) => x >= 50), tojson(points));
+assert.eq([], pieces({maxChunkSizeBytes: 64 * 1024 * 1024}).splitKeys);
+assert.eq([], pieces({max: {x: 50}}).splitKeys);
+for (const fields of [{keyPattern: {absent: 1}}, {maxChunkSizeBytes: 0}, {min: {y: 1}}, {autoSplitVector: "absent"}]) {
+    assert.commandFailed(shard.getDB(testDB.getName()).runCommand(Object.assign(
+        {autoSplitVector: "uneven", keyPattern: {x: 1}, min: {x: MinKey}, max: {x: MaxKey}, maxChunkSizeBytes: 1024}, fields)), tojson(fields));
+}
 
 // Refused.
 assert.commandFailed(shard.adminCommand({splitVector: ns, maxChunkSizeBytes: 1024 * 1024}));

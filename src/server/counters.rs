@@ -1,6 +1,6 @@
 //! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
 
-use crate::dispatch::{Command, Kind, Lookup};
+use crate::dispatch::{Command, Latencies, Lookup};
 use document::{Doc, Document, Error, ValueRef, doc};
 pub use node::stripe::Counter;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -192,10 +192,10 @@ impl Counters {
         self.per_command[index].failed.increment();
     }
     pub fn command_finished(&self, command: &Command, elapsed: Duration) {
-        let latency = match command.kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
-            Kind::Other => &self.commands,
+        let latency = match command.latencies() {
+            Latencies::Reads => &self.reads,
+            Latencies::Writes => &self.writes,
+            Latencies::Commands => &self.commands,
         };
         latency.micros.add(elapsed.as_micros() as i64);
         latency.operations.increment();

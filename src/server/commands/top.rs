@@ -1,6 +1,6 @@
 //! `top`: time spent by namespace since the node started.
 
-use crate::dispatch::{Command, Context, Kind, Needs, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Kind, Latencies, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, doc};
 use foldhash::fast::RandomState;
 use node::auth::Action as A;
@@ -88,6 +88,7 @@ struct Known {
     uses: Uses,
     reads: Latency,
     writes: Latency,
+    commands: Latency,
 }
 
 /// Namespaces kept; beyond that new ones are not counted, so that names made up by clients cannot fill the memory.
@@ -101,10 +102,9 @@ type Table = HashMap<String, HashMap<String, Known, RandomState>, RandomState>;
 pub struct Top(Striped<Mutex<Table>>);
 
 impl Top {
-    /// Adds one finished read or write command.
+    /// Adds one finished command, where it was about a collection.
     pub fn record(&self, command: &Command, body: Doc<'_>, elapsed: Duration) {
-        let name = crate::operations::target(command.name, body);
-        let (Some(db), Some(collection)) = (body.get_str("$db"), name) else { return };
+        let Some((db, collection)) = concerned(command, body) else { return };
         let mut table = self.0.own().lock();
         let Some(known) = known_of(&mut table, db, collection) else { return };
         let micros = elapsed.as_micros() as i64;
@@ -113,23 +113,48 @@ impl Top {
             known.uses[at].micros += micros;
             known.uses[at].count += 1;
         }
-        let latency = if writes { &mut known.writes } else { &mut known.reads };
+        let latency = match command.latencies() {
+            Latencies::Reads => &mut known.reads,
+            Latencies::Writes => &mut known.writes,
+            Latencies::Commands => &mut known.commands,
+        };
         latency.add(micros);
     }
 
-    /// `{reads: {latency, ops}, writes, commands, transactions}` of a namespace, with histograms where they are asked for. What
-    /// is no read or write is not counted by namespace.
+    /// Forgets what a command that succeeded has dropped: a collection made anew under the name begins at nothing.
+    pub fn heed_drop(&self, command: &Command, body: Doc<'_>) {
+        let db = body.get_str("$db").unwrap_or("");
+        match command.name {
+            "drop" | "renameCollection" => {
+                let name = crate::operations::target(command.name, body).unwrap_or("");
+                let (db, collection) = match command.name {
+                    "drop" => (db, name),
+                    _ => name.split_once('.').unwrap_or((name, "")),
+                };
+                self.0.iter().for_each(|part| {
+                    part.lock().get_mut(db).and_then(|collections| collections.remove(collection));
+                });
+            }
+            "dropDatabase" => self.0.iter().for_each(|part| {
+                part.lock().remove(db);
+            }),
+            _ => {}
+        }
+    }
+
+    /// `{reads: {latency, ops}, writes, commands, transactions}` of a namespace, with histograms where they are asked for.
     pub fn latencies(&self, ns: &str, histograms: bool) -> Document {
         let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
-        let (mut reads, mut writes) = (Latency::default(), Latency::default());
+        let mut sum = Known::default();
         for part in self.0.iter() {
             if let Some(known) = part.lock().get(db).and_then(|collections| collections.get(collection)) {
-                reads.include(&known.reads);
-                writes.include(&known.writes);
+                sum.reads.include(&known.reads);
+                sum.writes.include(&known.writes);
+                sum.commands.include(&known.commands);
             }
         }
         let none = Latency::default();
-        [("reads", &reads), ("writes", &writes), ("commands", &none), ("transactions", &none)]
+        [("reads", &sum.reads), ("writes", &sum.writes), ("commands", &sum.commands), ("transactions", &none)]
             .into_iter()
             .map(|(name, latency)| (name.to_string(), latency.to_document(histograms).into()))
             .collect()
@@ -164,6 +189,24 @@ impl Top {
         let mut rows: Vec<(String, Uses)> = all.collect();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         rows.into_iter().map(|(ns, uses)| (ns, describe(&uses).into())).collect()
+    }
+}
+
+/// The database and collection that a command is about, if it is about the documents or indexes of one.
+fn concerned<'a>(command: &Command, body: Doc<'a>) -> Option<(&'a str, &'a str)> {
+    let db = body.get_str("$db")?;
+    match command.name {
+        "explain" => {
+            let inner = body.iter().next()?.value().as_document()?;
+            Some((db, inner.iter().next()?.value().as_str()?))
+        }
+        "dataSize" => crate::operations::target(command.name, body)?.split_once('.'),
+        "killCursors" | "compact" | "planCacheClear" => {
+            Some((db, crate::operations::target(command.name, body)?))
+        }
+        "renameCollection" => None,
+        _ if command.kind == Kind::Other => None,
+        _ => Some((db, crate::operations::target(command.name, body)?)),
     }
 }
 
@@ -240,6 +283,11 @@ mod tests {
         assert_eq!(d.get_document("reads"), Some(&reads));
         let writes = doc! {"histogram": histogram(&[(8, 1)]), "latency": 10i64, "ops": 1i64};
         assert_eq!(d.get_document("writes"), Some(&writes));
+        let explain = Command::sync("explain", Roles::ALL, |_, _, _| Ok(()));
+        let body = doc! {"explain": {"find": "c"}, "$db": "d"}.to_doc_buf();
+        top.record(&explain, body.doc(), Duration::from_micros(9));
+        let commands = doc! {"latency": 9i64, "ops": 1i64};
+        assert_eq!(top.latencies("d.c", false).get_document("commands"), Some(&commands));
         let none = doc! {"latency": 0i64, "ops": 0i64};
         assert_eq!(top.latencies("d.c", false).get_document("transactions"), Some(&none));
         assert_eq!(top.latencies("d.unheard_of", false).get_document("reads"), Some(&none));

@@ -58,6 +58,14 @@ pub enum Kind {
     Other,
 }
 
+/// Among which latencies a command's time counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Latencies {
+    Reads,
+    Writes,
+    Commands,
+}
+
 /// What a user must be allowed in order to run a command.
 #[derive(Clone, Copy)]
 pub enum Needs {
@@ -263,6 +271,14 @@ impl Command {
     pub const fn test_only(mut self) -> Command {
         self.test_only = true;
         self
+    }
+    /// The latencies it counts among: those of documents read or written, or of everything else.
+    pub fn latencies(&self) -> Latencies {
+        match self.name {
+            "find" | "getMore" | "aggregate" | "count" | "distinct" => Latencies::Reads,
+            "insert" | "update" | "delete" | "findAndModify" | "bulkWrite" => Latencies::Writes,
+            _ => Latencies::Commands,
+        }
     }
     /// Whether the operation ends when the connection that it came over closes. A write runs on, as on the real server, since
     /// a client may send one and leave; only another node means by it that nobody wants the write any more.

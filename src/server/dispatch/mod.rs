@@ -12,7 +12,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use command::{BoxFuture, Command, Handler, Kind, Lookup, Needs, Roles};
+pub use command::{BoxFuture, Command, Handler, Kind, Latencies, Lookup, Needs, Roles};
 pub use generic::Generic;
 pub use reply::{After, Reply};
 pub use request::{Request, Sequence, Strict};

@@ -86,8 +86,11 @@ pub(super) async fn dispatch(
     }
     let elapsed = started.elapsed();
     service.counters.command_finished(command, elapsed);
-    if command.kind != Kind::Other && !service.is_router() {
+    if !service.is_router() {
         service.counters.top.record(command, body, elapsed);
+        if !failed {
+            service.counters.top.heed_drop(command, body);
+        }
     }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
     let outcome = finish(service, reply, Some(&context));

@@ -1,7 +1,7 @@
 /**
  * While a majority lags, reads of level majority and snapshot show what a majority has, and do not wait.
  * It fails if they wait, show what the primary alone has, lose what is committed, show two moments in one read, or miss what a
- * session knows to be committed.
+ * session knows to be committed; or if one of level majority is refused since another collection that it reads was made meanwhile.
  *
  * @tags: [requires_own_servers]
  */
@@ -47,6 +47,13 @@ assert.eq(3, run({count: "c", readConcern: majority}).n);
 assert.eq([{_id: 1}, {_id: 2}, {_id: 3}], batch({find: "v", projection: {_id: 1}, sort: {_id: 1}, readConcern: majority}));
 assert.eq(here, batch({find: "c", sort: {_id: 1}}));
 
+// A pipeline with a collection that was made since waits, wherever it is named.
+const made = {$unionWith: "made"};
+const through = [made, {$lookup: {from: "joined", pipeline: [made], as: "all"}}, {$facet: {all: [{$lookup: {from: "made", pipeline: [], as: "all"}}]}},
+    {$lookup: {from: "made", pipeline: [{$match: {$expr: {$eq: ["$$one", 1]}}}], as: "all"}}];
+const waiting = (stage) => ({aggregate: "c", pipeline: [stage], cursor: {}, let: {one: 1}, readConcern: majority});
+through.forEach((stage) => assert.commandFailedWithCode(db.runCommand(Object.assign(waiting(stage), {maxTimeMS: 400})), 50, tojson(stage)));
+
 // Later batches are of the same moment.
 const first = run({find: "c", sort: {_id: 1}, batchSize: 1, readConcern: majority}).cursor;
 assert.eq([committed[0]], first.firstBatch);
@@ -61,4 +68,5 @@ assert.commandFailedWithCode(db.runCommand({find: "c", readConcern: later, maxTi
 secondaries.forEach(letGo);
 assert.eq([here[0], here[2]], run({find: "c", sort: {_id: 1}, readConcern: later}).cursor.firstBatch);
 assert.eq([here[0], here[2]], run({find: "c", sort: {_id: 1}, readConcern: majority}).cursor.firstBatch);
+through.forEach((stage) => run(waiting(stage)));
 rst.stopSet();

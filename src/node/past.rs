@@ -334,7 +334,7 @@ mod tests {
         let moment = node.committed_moment().unwrap();
         let slot = node.namespaces.slot("d.c");
         assert_eq!(moment.rebuilt(&node, &slot).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
-        node.read_at_one_moment(&op, || Some("d.c".to_string())).await.unwrap();
+        node.read_at_one_moment(&op, || Some(vec!["d.c".to_string()])).await.unwrap();
         assert!(op.transaction().is_none());
     }
 

@@ -63,11 +63,9 @@ impl View {
         parse(&self.pipeline, &context).map(|_| ())
     }
     /// The namespaces that it reads, itself or by its pipeline.
-    fn reads(&self, node: &Node, db: &str) -> Result<Vec<String>> {
+    pub(crate) fn reads(&self, node: &Node, db: &str) -> Result<Vec<String>> {
         let context = Context::new(Namespace::new(db, &*self.on), node.parse_context(Document::new()));
-        let pipeline = parse(&self.pipeline, &context)?;
-        let others = pipeline.involved_namespaces().into_iter().map(|(ns, _)| ns.to_string());
-        Ok(std::iter::once(format!("{db}.{}", self.on)).chain(others).collect())
+        reads(&self.pipeline, &context)
     }
     /// Refuses a definition of `ns` by which a view would come to read itself, or a view of another collation.
     ///
@@ -131,6 +129,15 @@ impl View {
         };
         Some((d.get_str("_id")?.to_string(), view))
     }
+}
+
+/// The namespaces that a pipeline reads, its own first.
+///
+/// # Errors
+/// What parsing gives.
+pub(crate) fn reads(pipeline: &[Value], context: &Context) -> Result<Vec<String>> {
+    let others = parse(pipeline, context)?.involved_namespaces().into_iter().map(|(ns, _)| ns.to_string());
+    Ok(std::iter::once(context.namespace.to_string()).chain(others).collect())
 }
 
 /// Defines the view of `slot` by `definition`, a document of `system.views`, in one commit: so the namespace never holds

@@ -106,6 +106,17 @@ impl Asked {
     }
 }
 
+/// The namespaces that an `aggregate` command on `ns` reads, that one first and alone where the pipeline cannot be parsed: whoever
+/// runs it says why.
+pub fn reads(node: &Node, request: &Request<'_>, ns: String) -> Vec<String> {
+    let all = Asked::parse(node, request).and_then(|asked| {
+        let mut context = Context::new(Namespace::parse(&ns), node.parse_context(asked.variables));
+        context.from_router = asked.from_router;
+        crate::view::reads(&asked.pipeline, &context)
+    });
+    all.unwrap_or_else(|_| vec![ns])
+}
+
 /// The collation that a command names.
 fn named_collation(body: Doc<'_>) -> Result<Option<Collation>> {
     body.get_document("collation").filter(|d| !d.is_empty()).map(Collation::parse).transpose()

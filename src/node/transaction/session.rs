@@ -1,7 +1,7 @@
 //! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
 
 use super::{State, Transaction, Transactions, catalog_has_changed, check_catalog};
-use crate::namespace::Placement;
+use crate::namespace::{Access, Placement};
 use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
 use crate::past::Moment;
 use crate::session::{Checkout, SessionSlot};
@@ -223,14 +223,14 @@ impl Node {
 
     /// Makes a read outside transactions read all it touches as of one moment. Level snapshot: the time it names, or now, or the
     /// commit point where that lags behind. Level majority: the commit point, where that lags behind; else it reads what is
-    /// here and waits. `ns` says what it reads, if it may read the past at level majority.
+    /// here and waits. `names` says what it reads, its own namespace first, if it may read the past at level majority.
     ///
     /// # Errors
     /// Those of the read concern; InvalidOptions (72) for a time nobody can have seen; SnapshotTooOld (239).
     pub async fn read_at_one_moment(
         self: &Arc<Node>,
         op: &Operation,
-        ns: impl FnOnce() -> Option<String>,
+        names: impl FnOnce() -> Option<Vec<String>>,
     ) -> Result<()> {
         if op.transaction().is_some() {
             return Ok(());
@@ -238,8 +238,8 @@ impl Node {
         op.begin_reading(self.past.edition());
         match self.read_level(op) {
             ReadLevel::Snapshot => Box::pin(self.read_snapshot(op)).await,
-            ReadLevel::Majority if self.replication.commit.is_shared() => match ns() {
-                Some(ns) => Box::pin(self.read_committed(op, &ns)).await,
+            ReadLevel::Majority if self.replication.commit.is_shared() => match names() {
+                Some(names) => Box::pin(self.read_committed(op, names)).await,
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -272,13 +272,14 @@ impl Node {
         if at.is_none() {
             op.interruptible(self.wait_all_committed()).await??;
         }
-        self.join_reader(op, placed_at, moment, BTreeMap::new());
+        op.join(self.reader(op, placed_at, moment));
         Ok(())
     }
 
     /// The past at the commit point, for a read of level majority. Where it cannot be shown, the read goes the other way: it shows
     /// what is here and waits until that is committed.
-    async fn read_committed(self: &Arc<Node>, op: &Operation, ns: &str) -> Result<()> {
+    async fn read_committed(self: &Arc<Node>, op: &Operation, names: Vec<String>) -> Result<()> {
+        let Some(ns) = names.first() else { return Ok(()) };
         self.await_named_times(op).await?;
         if let Some(after) = op.read_concern.after_cluster_time {
             self.await_commit_point(op, after).await?;
@@ -288,14 +289,16 @@ impl Node {
             return Ok(());
         }
         let Some(moment) = self.committed_moment() else { return Ok(()) };
-        let rebuilt = match self.rebuild_for(&moment, ns) {
+        let reader = self.reader(op, Timestamp::from_u64(moment.ts()), moment.clone());
+        // A member that begins to lead knows of no chunk that came here, and a secondary not of the newest.
+        reader.learn_placement(&self.namespaces.slot(ns), op, &op.received, Access::Read).await?;
+        match self.rebuild_for(&moment, names) {
             Err(e) if matches!(e.code, codes::SNAPSHOT_UNAVAILABLE | codes::SNAPSHOT_TOO_OLD) => {
                 return Ok(());
             }
-            rebuilt => rebuilt?,
-        };
-        let placed_at = Timestamp::from_u64(moment.ts());
-        self.join_reader(op, placed_at, moment, rebuilt);
+            rebuilt => reader.state.lock().rebuilt = rebuilt?,
+        }
+        op.join(reader);
         Ok(())
     }
 
@@ -309,15 +312,21 @@ impl Node {
         Ok(!op.interruptible(Box::pin(wait)).await?.is_ok_and(|committed| committed.is_ok()))
     }
 
-    /// A namespace at the moment, with what a view reads, if they can be read there.
+    /// Namespaces at the moment, with what views among them read, if all can be read there.
     ///
     /// # Errors
     /// SnapshotUnavailable (246), SnapshotTooOld (239) where the log has been cut since.
-    fn rebuild_for(&self, moment: &Moment, ns: &str) -> Result<BTreeMap<String, Frozen>> {
+    fn rebuild_for(&self, moment: &Moment, mut names: Vec<String>) -> Result<BTreeMap<String, Frozen>> {
         let mut rebuilt = BTreeMap::new();
-        let mut next = Some(ns.to_string());
-        while let Some(ns) = next.filter(|ns| !rebuilt.contains_key(ns)) {
-            let slot = self.namespaces.slot(&ns);
+        while let Some(ns) = names.pop() {
+            if rebuilt.contains_key(&ns) {
+                continue;
+            }
+            let (slot, db) = (self.namespaces.slot(&ns), storage::split_namespace(&ns).0);
+            // The log does not have all that happens there.
+            if document::is_internal_database(db) {
+                return Err(catalog_has_changed(&slot, moment.ts()));
+            }
             let frozen = moment.rebuilt(self, &slot)?;
             let live = slot.read_unchecked();
             check_catalog(&slot, &frozen, &live, moment.ts())?;
@@ -331,22 +340,17 @@ impl Node {
                 return Err(catalog_has_changed(&slot, moment.ts()));
             }
             drop(live);
-            let db = storage::split_namespace(&ns).0;
-            next = frozen.view.as_ref().map(|view| format!("{db}.{}", view.on));
+            if let Some(view) = &frozen.view {
+                names.extend(view.reads(self, db)?);
+            }
             rebuilt.insert(ns, frozen);
         }
         Ok(rebuilt)
     }
 
-    /// Makes the operation read as of a moment.
-    fn join_reader(
-        self: &Arc<Node>,
-        op: &Operation,
-        placed_at: Timestamp,
-        moment: Moment,
-        rebuilt: BTreeMap<String, Frozen>,
-    ) {
-        op.join(Arc::new(Transaction {
+    /// What an operation joins to read as of a moment.
+    fn reader(self: &Arc<Node>, op: &Operation, placed_at: Timestamp, moment: Moment) -> Arc<Transaction> {
+        Arc::new(Transaction {
             serial: 0,
             session: SessionId::of_client([0; 16], crate::operation::NO_USER),
             number: -1,
@@ -364,8 +368,8 @@ impl Node {
             failed: AtomicBool::new(false),
             running: Mutex::new(Weak::new()),
             seen: super::report::Seen::default(),
-            state: Mutex::new(State { rebuilt, ..State::default() }),
-        }));
+            state: Mutex::new(State::default()),
+        })
     }
 
     /// Ends a transaction that is not prepared, without a trace. The caller holds the session.

@@ -1,14 +1,15 @@
 //! Writes on a node whose ranges move, and commits that must be all or nothing.
 
-use crate::namespace::{Access, OwnershipFilter, Placement, Refusal};
+use crate::namespace::{Access, Learner, OwnershipFilter, Placement, Refusal};
 use crate::operation::{NO_USER, ReadConcern, ReadLevel, Received, SessionFields, SessionId};
 use crate::replication::testing;
 use crate::{BatchWrite, Node, NodeOptions, Operation, Request};
 use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
+use futures::future::BoxFuture;
 use protocol::version::ShardVersion;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::files::MemoryFiles;
 use storage::log::{Clock, LogOptions, SyncPolicy};
@@ -245,10 +246,7 @@ async fn a_batch_too_large_for_the_log_changes_nothing() {
 
 #[tokio::test]
 async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
-    let slow = |o: &mut storage::log::LogOptions| {
-        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
-    };
-    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
     let mut op = Operation::internal();
     op.read_concern = ReadConcern { given: true, level: ReadLevel::Majority, ..op.read_concern };
     node.await_read_concern(&op).await.unwrap();
@@ -261,10 +259,7 @@ async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
 
 #[tokio::test]
 async fn the_time_of_a_write_is_its_own_and_that_of_a_read_is_of_what_it_can_have_read() {
-    let slow = |o: &mut storage::log::LogOptions| {
-        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
-    };
-    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
     let (first, second) = (Operation::internal(), Operation::internal());
     run(&node, &first, documents(1)).await.unwrap();
     let written = node.log.last_optime();
@@ -293,7 +288,7 @@ async fn a_majority_read_that_a_rollback_overtook_is_not_answered() {
     };
     for level in [ReadLevel::Majority, ReadLevel::Snapshot, ReadLevel::Local] {
         let op = reading(level);
-        node.read_at_one_moment(&op, || Some(NS.to_string())).await.unwrap();
+        node.read_at_one_moment(&op, || Some(vec![NS.to_string()])).await.unwrap();
         node.await_read_committed(&op).await.unwrap();
         node.past.replace();
         let answered = node.await_read_committed(&op).await.map_err(|e| e.code);
@@ -321,7 +316,7 @@ async fn a_rollback_ends_the_wait_for_a_time_that_it_took_back() {
             after_cluster_time: after,
             ..op.read_concern
         };
-        let reading = node.read_at_one_moment(&op, || Some(NS.to_string()));
+        let reading = node.read_at_one_moment(&op, || Some(vec![NS.to_string()]));
         let rollback = async {
             tokio::task::yield_now().await;
             node.past.replace();
@@ -331,12 +326,67 @@ async fn a_rollback_ends_the_wait_for_a_time_that_it_took_back() {
     }
 }
 
+/// Knows of a range that came here once it has learnt of it.
+#[derive(Clone)]
+struct Learning(Arc<AtomicBool>);
+impl Placement for Learning {
+    fn check(&self, _received: &Received, _access: Access) -> Result<(), Refusal> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => Err(Refusal::Stale(err!(STALE_CONFIG, "a range has come"))),
+        }
+    }
+    fn filter(&self) -> Option<Arc<dyn OwnershipFilter>> {
+        Some(Arc::new(All))
+    }
+    fn came_after(&self, _time: Timestamp) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+impl Learner for Learning {
+    fn learn<'a>(&'a self, _stale: &'a document::Error) -> BoxFuture<'a, ()> {
+        Box::pin(async { self.0.store(true, Ordering::SeqCst) })
+    }
+    fn recover<'a>(&'a self, _unknown: &'a document::Error) -> BoxFuture<'a, document::Result<bool>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+fn never_synced(options: &mut LogOptions) {
+    options.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
+}
+
+/// It would be refused when it comes to read.
+#[tokio::test]
+async fn a_majority_read_learns_what_came_here_before_it_reads_the_past() {
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    node.remember(Duration::from_secs(60));
+    node.replication.commit.set_shared(true);
+    node.replication.commit.advance(node.log.last_optime());
+    run(&node, &Operation::internal(), doc! { "delete": "c", "deletes": vec![doc! { "q": {}, "limit": 1 }] })
+        .await
+        .unwrap();
+    for (learns, reads_the_past) in [(false, true), (true, false)] {
+        if learns {
+            let learning = Learning(Arc::default());
+            node.namespaces.slot(NS).write_unchecked().placement = Some(Arc::new(learning.clone()));
+            node.namespaces.set_learner(Arc::new(learning));
+        }
+        let mut op = routed();
+        op.read_concern =
+            ReadConcern { given: true, level_given: true, level: ReadLevel::Majority, ..op.read_concern };
+        node.read_at_one_moment(&op, || Some(vec![NS.to_string()])).await.unwrap();
+        assert_eq!(op.transaction().is_some(), reads_the_past);
+    }
+}
+
 #[tokio::test]
 async fn a_read_that_names_no_level_has_that_of_the_default() {
-    let slow = |o: &mut storage::log::LogOptions| {
-        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
-    };
-    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
     run(&node, &Operation::internal(), documents(1)).await.unwrap();
     let op = Operation::internal();
     node.await_read_concern(&op).await.unwrap();

@@ -74,7 +74,7 @@ pub const ROWS: &[Command] = &[
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
     let tails = || request.body.get("tailable").is_some_and(|v| v.truthy());
-    node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails())).await?;
+    node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails()).map(only)).await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -94,14 +94,14 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, || target(request)).await?;
+    node.read_at_one_moment(&context.operation, || target(request).map(only)).await?;
     reply.fields(&read::count::count(node, &context.operation, request.node).await?);
     node.await_read_committed(&context.operation).await
 }
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, || target(request)).await?;
+    node.read_at_one_moment(&context.operation, || target(request).map(only)).await?;
     read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -112,7 +112,8 @@ async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) 
         return write_on_primary(context, request, reply).await;
     }
     let plain = |_: &String| !writes(request) && !watches(request);
-    node.read_at_one_moment(&context.operation, || target(request).filter(plain)).await?;
+    let names = || target(request).filter(plain).map(|ns| read::aggregate::reads(node, &request.node, ns));
+    node.read_at_one_moment(&context.operation, names).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
@@ -161,6 +162,10 @@ async fn file_md5(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 fn target(request: &Request<'_>) -> Option<String> {
     let name = request.body.iter().next()?.value().as_str().filter(|name| !name.contains('$'))?;
     (!document::is_internal_database(request.db)).then(|| format!("{}.{name}", request.db))
+}
+
+fn only(ns: String) -> Vec<String> {
+    vec![ns]
 }
 
 /// Whether the pipeline ends in a stage that writes.

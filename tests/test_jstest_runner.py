@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -295,12 +296,17 @@ def test_a_terminal_gets_a_bar(workdir):
 
 
 def test_it_starts_at_once():
+    def spent():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
     def best(*words):
+        # What other processes take away from it is not its own.
         times = []
         for _ in range(7):
-            begun = time.monotonic()
+            before = spent()
             subprocess.run([JSTEST, *words], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-            times.append(time.monotonic() - begun)
+            times.append(spent() - before)
         return min(times)
 
     assert best("--help") < 0.05

@@ -2,7 +2,7 @@
  * Defragmentation merges neighbours, measures, moves small chunks next to others and merges again; it can be watched, ended
  * early, and leaves no trace in the catalog.
  * It fails if a small chunk that could go to a neighbour is left, sizes or phase stay behind, the collection is balanced
- * as usual meanwhile, or it never ends when a chunk is split meanwhile.
+ * as usual meanwhile, it never ends when a chunk is split meanwhile, or what has become possible waits for the next round's time.
  *
  * @tags: [requires_own_servers]
  */
@@ -95,4 +95,16 @@ assert.eq([first], chunksOf(testDB.s).map((c) => c.shard));
 assert.eq(30, testDB.s.find().itcount());
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 point.off();
+
+// Two moves, the second possible only after the merge that follows the first: neither waits for the time of a round.
+shardByRanges(testDB.w, {x: 1}, [{x: 0}, {x: 10}], [first, second, first]);
+assert.commandWorked(testDB.w.insert([{x: -1}, {x: 1}, {x: 11}]));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.w", defragmentCollection: true}));
+const hours = configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 3600 * 1000});
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+assert.soon(() => chunksOf(testDB.w).length === 1 && !("defragmentCollection" in config.collections.findOne({_id: "d.w"})),
+            () => tojson(chunksOf(testDB.w)), 90 * 1000);
+assert.eq(3, testDB.w.find().itcount());
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+hours.off();
 st.stop();

@@ -17,7 +17,8 @@
 //! A retriable failure repeats the action. Any other begins a phase anew: the first after a failed move, since others change
 //! the chunks; else the same.
 
-use super::{ChunkView, Outcome, Round};
+use super::failures::Failures;
+use super::{ChunkView, Outcome, Round, ShardView};
 use document::Document;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -226,6 +227,10 @@ impl Defragmentation {
     pub fn remaining(&self) -> usize {
         self.steps.len() + self.running.len() + self.small.len() + self.moving.len()
     }
+    /// Chunks wait for a round to move them.
+    pub fn has_small(&self) -> bool {
+        !self.small.is_empty()
+    }
     /// The second loop has something to ask for, of shards that may be asked.
     pub fn has_action(&self, may: impl Fn(usize) -> bool) -> bool {
         !self.failed && self.steps.iter().any(|step| may(self.shard_of(step)))
@@ -320,10 +325,10 @@ impl Defragmentation {
         }
     }
 
-    /// The migrations of one round, on shards that are free; `bytes` is what each shard has of the collection.
-    pub fn migrations(&mut self, round: &mut Round<'_>, bytes: &[Option<i64>]) -> Vec<Migration> {
+    /// The migrations of one round, on shards that are free.
+    pub fn migrations(&mut self, round: &mut Round<'_>, known: &Known<'_>) -> Vec<Migration> {
         let mut chosen = Vec::new();
-        if self.failed || self.phase != Phase::MoveAndMergeChunks {
+        if self.failed || self.phase != Phase::MoveAndMergeChunks || known.collection_rests() {
             return chosen;
         }
         let candidates: Vec<(i64, ChunkId)> = self.small.iter().copied().collect();
@@ -334,7 +339,7 @@ impl Defragmentation {
             if self.links[id].busy {
                 continue;
             }
-            match self.best_neighbour(id, round, bytes) {
+            match self.best_neighbour(id, round, known) {
                 Neighbour::None => {
                     self.small.remove(&(size, id));
                 }
@@ -346,7 +351,8 @@ impl Defragmentation {
                         self.join_run(id);
                         continue;
                     }
-                    if !round.is_free(link.chunk.shard) || !round.is_free(to) {
+                    let free = round.is_free(link.chunk.shard) && round.is_free(to);
+                    if !free || !known.may_give(round, &link.chunk) {
                         continue;
                     }
                     round.occupy(link.chunk.shard);
@@ -378,7 +384,7 @@ impl Defragmentation {
 
     /// The neighbour that a small chunk is to be merged with, by points for, in order of weight: it is on the chunk's
     /// shard; it is the larger; together they are no longer small; its shard has less data than the other's.
-    fn best_neighbour(&self, id: ChunkId, round: &Round<'_>, bytes: &[Option<i64>]) -> Neighbour {
+    fn best_neighbour(&self, id: ChunkId, round: &Round<'_>, known: &Known<'_>) -> Neighbour {
         let chunk = &self.links[id].chunk;
         let sides = [self.links[id].before, self.links[id].after];
         let may = |n: &ChunkId| {
@@ -386,16 +392,18 @@ impl Defragmentation {
             let shard = round.shards.get(other.shard);
             self.fits(chunk, other) && shard.is_some_and(|s| !s.draining && !s.full)
         };
-        let possible: Vec<ChunkId> = sides.into_iter().flatten().filter(may).collect();
+        let mut possible: Vec<ChunkId> = sides.into_iter().flatten().filter(may).collect();
         if possible.is_empty() {
             return Neighbour::None;
         }
-        let data = |n: ChunkId| bytes.get(self.links[n].chunk.shard).copied().flatten().unwrap_or(i64::MAX);
+        let shard_of = |n: ChunkId| self.links[n].chunk.shard;
+        possible.retain(|n| shard_of(*n) == chunk.shard || known.may_receive(round, shard_of(*n)));
+        let data = |n: ChunkId| known.bytes_of(shard_of(n)).unwrap_or(i64::MAX);
         let own = self.links[id].bytes.unwrap_or(0);
         let score = |n: ChunkId| {
             let theirs = self.links[n].bytes.unwrap_or(0);
             let least = possible.iter().all(|other| *other == n || data(n) < data(*other));
-            8 * i32::from(self.links[n].chunk.shard == chunk.shard)
+            8 * i32::from(shard_of(n) == chunk.shard)
                 + 4 * i32::from(own < theirs)
                 + 2 * i32::from(own.saturating_add(theirs) >= self.small_bytes)
                 + i32::from(least)
@@ -405,7 +413,7 @@ impl Defragmentation {
         match best {
             Some(n) if self.links[n].busy => Neighbour::NotNow,
             Some(n) => Neighbour::At(n),
-            None => Neighbour::None,
+            None => Neighbour::NotNow,
         }
     }
 
@@ -485,11 +493,39 @@ impl Defragmentation {
     }
 }
 
+/// What a round knows of a collection: migrations pass over what has failed lately, and a shard that did not say what it has.
+pub struct Known<'a> {
+    pub ns: &'a str,
+    /// What each shard has of the collection, where it said so.
+    pub bytes: &'a [Option<i64>],
+    pub failures: &'a Failures,
+    pub now_ms: i64,
+}
+
+impl Known<'_> {
+    fn bytes_of(&self, shard: usize) -> Option<i64> {
+        self.bytes.get(shard).copied().flatten()
+    }
+    fn collection_rests(&self) -> bool {
+        self.failures.collection_rests(self.ns, self.now_ms)
+    }
+    fn may_give(&self, round: &Round<'_>, chunk: &ChunkView) -> bool {
+        let rests = |shard: &ShardView| self.failures.donor_rests(&shard.name, self.now_ms);
+        self.bytes_of(chunk.shard).is_some()
+            && round.shards.get(chunk.shard).is_some_and(|s| !rests(s))
+            && !self.failures.chunk_rests(self.ns, &chunk.min_key, self.now_ms)
+    }
+    fn may_receive(&self, round: &Round<'_>, shard: usize) -> bool {
+        let rests = |shard: &ShardView| self.failures.recipient_rests(&shard.name, self.now_ms);
+        self.bytes_of(shard).is_some() && round.shards.get(shard).is_some_and(|s| !rests(s))
+    }
+}
+
 /// Whom a small chunk may be merged with.
 enum Neighbour {
     /// Nobody, ever.
     None,
-    /// Somebody with whom something is under way.
+    /// Somebody with whom something is under way, or whose shard rests.
     NotNow,
     At(ChunkId),
 }

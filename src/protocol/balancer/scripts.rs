@@ -21,7 +21,7 @@
 //! ```
 
 use super::auto_merger::{AutoMerger, Merge};
-use super::defragmentation::{Action, Defragmentation, Phase};
+use super::defragmentation::{Action, Defragmentation, Known, Phase};
 use super::failures::Failures;
 use super::*;
 use document::{Value, doc, key_string};
@@ -300,8 +300,9 @@ impl World {
 
     /// The migrations of the machine.
     fn migrations(&mut self, round: &mut Round<'_>, answer: &mut String) {
-        let bytes = &self.collections.last().unwrap().bytes;
-        for m in self.machine.as_mut().unwrap().migrations(round, bytes) {
+        let c = self.collections.last().unwrap();
+        let known = Known { ns: &c.ns, bytes: &c.bytes, failures: &self.failures, now_ms: self.now };
+        for m in self.machine.as_mut().unwrap().migrations(round, &known) {
             self.ids.push((shown(&m.min), m.chunk));
             let (from, to) = (&self.shards[m.from].name, &self.shards[m.to].name);
             let _ = writeln!(answer, "move [{}, {}) {from} -> {to}", shown(&m.min), shown(&m.max));

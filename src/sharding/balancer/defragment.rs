@@ -183,6 +183,9 @@ impl ConfigServer {
             return Ok(());
         }
         let (machine, shards) = self.machine_for(collection, next)?;
+        if machine.has_small() {
+            self.balancer.to_move.notify_one();
+        }
         let mut all = self.balancer.defragmentations.lock();
         all.generations += 1;
         let generation = all.generations;
@@ -323,6 +326,10 @@ impl ConfigServer {
                 r.machine.measured(chunk, done.map_err(|_| outcome));
             }
         }
+        // It was about the neighbour of a chunk that waits, perhaps.
+        if r.machine.has_small() {
+            self.balancer.to_move.notify_one();
+        }
     }
 
     /// Returns the size measured; 0 after a merge.
@@ -382,9 +389,12 @@ impl ConfigServer {
                 continue;
             }
             let name = |i: usize| statistics.shards.get(i).map(|s| s.name.clone()).unwrap_or_default();
-            for m in r.machine.migrations(round, &statistics.bytes_of(&collection.info.ns)) {
+            let ns = &collection.info.ns;
+            let (bytes, failures) = (statistics.bytes_of(ns), self.balancer.failures.lock());
+            let known = policy::Known { ns, bytes: &bytes, failures: &failures, now_ms: now };
+            for m in r.machine.migrations(round, &known) {
                 let what = Move {
-                    ns: collection.info.ns.clone(),
+                    ns: ns.clone(),
                     from: name(m.from),
                     to: name(m.to),
                     min: m.min,

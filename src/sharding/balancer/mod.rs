@@ -65,6 +65,8 @@ pub struct Balancer {
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     /// Ends the pause between two rounds.
     wake: Arc<tokio::sync::Notify>,
+    /// Ends a pause after a round that had nothing to move: a defragmentation has by now.
+    to_move: Arc<tokio::sync::Notify>,
     /// What failed lately.
     failures: Mutex<Failures>,
     /// Collections that the last round moved chunks of, and did not fail with.

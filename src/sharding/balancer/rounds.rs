@@ -60,11 +60,15 @@ impl ConfigServer {
                 let Some(config) = config.upgrade() else { return };
                 let wait = config.balancer_tick().await;
                 let interval = config.round_interval(wait);
-                let (wake, node) = (config.balancer.wake.clone(), config.node.clone());
+                let balancer = &config.balancer;
+                let (wake, to_move, node) =
+                    (balancer.wake.clone(), balancer.to_move.clone(), config.node.clone());
                 drop(config);
                 tokio::select! {
                     _ = tokio::time::sleep(interval) => {}
                     _ = wake.notified() => {}
+                    // The pause between two rounds that move something is kept.
+                    _ = to_move.notified(), if interval >= INTERVAL => {}
                     _ = overridden(&node) => {}
                 }
             }

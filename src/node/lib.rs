@@ -23,6 +23,7 @@ pub mod fork;
 pub mod generic;
 pub mod lane;
 pub mod local;
+pub mod log_components;
 pub mod maintenance;
 pub mod memory;
 pub mod namespace;

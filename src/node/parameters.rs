@@ -3,6 +3,7 @@
 //! A row says of which type the parameter is, its default, whether `--setParameter` and `setParameter` may set it, and
 //! whether anything reads it: names that tools pass and that mean nothing here are accepted with a warning.
 
+use crate::log_components::{self, VERBOSITY};
 use document::{Document, Result, Value, bail, err};
 use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -17,9 +18,14 @@ pub enum Initial {
     Text(&'static str),
     /// Any document; the default is `{}`.
     Document,
+    /// The levels of the log's components: a document of which a part may be given.
+    LogComponents,
     /// A list of strings, given on the command line with commas.
     List(&'static [&'static str]),
 }
+
+const LOG_LEVEL: &str = "logLevel";
+const LOG_COMPONENTS: &str = "logComponentVerbosity";
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -204,9 +210,9 @@ pub const TABLE: &[Parameter] = &[
     row("loadBalancerPort", Int(0)).min(0.0).max(65535.0).startup_only(),
     inert("loadRoutingTableOnStartup", Bool(true)),
     row("localLogicalSessionTimeoutMinutes", Int(30)).startup_only(),
-    inert("logComponentVerbosity", Initial::Document),
+    inert(LOG_COMPONENTS, Initial::LogComponents),
     row("logicalSessionRefreshMillis", Int(300_000)).startup_only(),
-    row("logLevel", Int(0)).min(0.0),
+    row(LOG_LEVEL, Int(0)).min(0.0),
     row("maxAcceptableLogicalClockDriftSecs", Long(31_536_000)).min(0.0).startup_only(),
     inert("maxBSONDepth", Int(200)).startup_only(),
     inert("maxIndexBuildDrainBatchSize", Int(1000)),
@@ -337,6 +343,7 @@ impl Initial {
             Double(v) => Value::Double(v),
             Text(v) => Value::from(v),
             Initial::Document => Value::Document(Document::new()),
+            Initial::LogComponents => Value::Document(log_components::initial()),
             List(items) => Value::Array(items.iter().map(|s| Value::from(*s)).collect()),
         }
     }
@@ -468,7 +475,17 @@ impl Parameters {
         }
         let mut values = self.values.write();
         let slot = values.get_mut(at).ok_or_else(|| err!(INTERNAL_ERROR, "parameter table out of step"))?;
-        Ok(std::mem::replace(slot, value))
+        let value = match (&*slot, value) {
+            (Value::Document(tree), Value::Document(given))
+                if parameter.default == Initial::LogComponents =>
+            {
+                Value::Document(log_components::changed(tree, &given)?)
+            }
+            (_, value) => value,
+        };
+        let old = std::mem::replace(slot, value.clone());
+        level_whole_log(&mut values, parameter.name, &value);
+        Ok(old)
     }
 
     /// All parameters with their values, by name, with the row where there is one.
@@ -480,6 +497,24 @@ impl Parameters {
             known.chain(others.iter().map(|(n, v)| (n.to_string(), v.clone(), None))).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+}
+
+/// The level of the whole log has two names: what is set under one shows under the other.
+fn level_whole_log(values: &mut [Value], name: &str, value: &Value) {
+    let slot = |name: &str| find(name).map_or(usize::MAX, |(at, _)| at);
+    match (name, value) {
+        (LOG_COMPONENTS, Value::Document(tree)) => {
+            if let (Some(level), Some(other)) = (tree.get(VERBOSITY), values.get_mut(slot(LOG_LEVEL))) {
+                *other = level.clone();
+            }
+        }
+        (LOG_LEVEL, level) => {
+            if let Some(Value::Document(tree)) = values.get_mut(slot(LOG_COMPONENTS)) {
+                tree.insert(VERBOSITY, level.clone());
+            }
+        }
+        _ => {}
     }
 }
 
@@ -500,6 +535,9 @@ fn check(parameter: &Parameter, value: &Value) -> Result<()> {
     if let Some(number) = value.as_f64().filter(|number| *number > parameter.max) {
         let max = parameter.max;
         bail!(BAD_VALUE, "Invalid value for parameter {name}: {number} is not less than or equal to {max}");
+    }
+    if let (Initial::LogComponents, Value::Document(given)) = (parameter.default, value) {
+        log_components::changed(&log_components::initial(), given)?;
     }
     let Some(text) = value.as_str() else { return Ok(()) };
     if !parameter.one_of.is_empty() && !parameter.one_of.contains(&text) {
@@ -529,7 +567,7 @@ fn parse(parameter: &Parameter, text: &str) -> Result<Value> {
         Long(_) => Value::Int64(text.parse().map_err(|_| bad())?),
         Double(_) => Value::Double(text.parse().ok().filter(|f: &f64| f.is_finite()).ok_or_else(bad)?),
         Text(_) => Value::from(text),
-        Initial::Document => {
+        Initial::Document | Initial::LogComponents => {
             crate::relaxed::parse(text).filter(|v| matches!(v, Value::Document(_))).ok_or_else(bad)?
         }
         List(_) => Value::Array(text.split(',').map(|s| Value::from(s.trim())).collect()),
@@ -562,7 +600,7 @@ fn convert(parameter: &Parameter, value: &Value) -> Result<Value> {
         (Double(_), Value::Boolean(b)) => Value::Double(f64::from(*b)),
         (Double(_), v) => Value::Double(v.as_f64().ok_or_else(|| coerced("double"))?),
         (Text(_), Value::String(_))
-        | (Initial::Document, Value::Document(_))
+        | (Initial::Document | Initial::LogComponents, Value::Document(_))
         | (List(_), Value::Array(_)) => value.clone(),
         _ => return Err(bad()),
     })

@@ -203,7 +203,7 @@ impl Wanted<'_> {
         let blocking = plan.needs_sort();
         let mut walk = Walk::new(plan.access().clone(), None, None);
         let (mut found, mut counters) = (0, Counters::default());
-        let mut context = Context { owner: None, counters: &mut counters };
+        let mut context = Context { owner: None, counters: &mut counters, keys: None };
         let mut budget = Budget::of(u32::try_from(works).unwrap_or(WORKS_MAX), time);
         let progress = walk.run(collection, &mut context, &mut budget, &mut |_| {
             found += 1;

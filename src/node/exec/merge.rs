@@ -128,7 +128,7 @@ mod tests {
         let collection = state.collection.as_ref().unwrap();
         let plan = wanted.choose(client.node(), collection, Memory::Looked).unwrap().plan;
         let Walk::Merge(mut merge) = Walk::new(plan, None, None) else { panic!("no merge") };
-        let mut context = Context { owner: None, counters: &mut Counters::default() };
+        let mut context = Context { owner: None, counters: &mut Counters::default(), keys: None };
         let mut found = Vec::new();
         let mut budget = Budget::of(u32::MAX, std::time::Duration::from_secs(3600));
         let progress = merge.run(collection, &mut context, &mut budget, &mut |f| {

@@ -12,6 +12,7 @@
 pub mod batch;
 pub mod choice;
 mod covered;
+mod keys;
 mod merge;
 mod nearest;
 pub mod profiled;

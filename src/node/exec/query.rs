@@ -2,18 +2,20 @@
 
 use super::batch::Output;
 use super::choice::{Memory, Watched};
+use super::keys::Keys;
 use super::profiled::Profiled;
 use super::shown::Whole;
 use super::sorter::Means;
-use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
+use super::walk::{Budget, Context, Counters, Found, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{Collation, Doc, DocWriter, Document, Result, Value, bail, meter, path};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
 use query::QueryContext;
 use query::explain::inclusion_of;
 use query::matcher::Matcher;
+use query::pipeline::index_key;
 use query::planner::{Distinct, Hint, Plan};
 use query::projection::Projection;
 use query::sort::SortSpec;
@@ -63,6 +65,15 @@ pub struct Shape {
     pub projection: Option<Projection>,
     pub return_key: bool,
     pub show_record_id: bool,
+    /// Each document gets the key that it was found by in the field of `{$meta: "indexKey"}`.
+    pub index_key: bool,
+}
+
+impl Shape {
+    /// Whether the keys are shown by which documents are found.
+    fn shows_keys(&self) -> bool {
+        self.return_key || self.index_key
+    }
 }
 
 /// What opening a query met.
@@ -78,8 +89,8 @@ pub enum Opened {
 pub struct Query {
     walk: Walk,
     shape: Shape,
-    /// Set where the index key is the result.
-    key: Option<Document>,
+    /// Set where index keys are shown.
+    keys: Option<Keys>,
     skipped: u64,
     returned: u64,
     owner: Option<Arc<dyn OwnershipFilter>>,
@@ -110,7 +121,7 @@ pub fn ownership(state: &SlotState, op: &Operation) -> Option<Arc<dyn OwnershipF
 impl Wanted<'_> {
     /// The paths that must be known of what is found; `None` where it is all of the document.
     pub(super) fn read_paths(&self) -> Option<Vec<String>> {
-        if self.shape.return_key || self.shape.show_record_id {
+        if self.shape.shows_keys() || self.shape.show_record_id {
             return None;
         }
         let mut paths = match (&self.shape.projection, &self.needed) {
@@ -194,11 +205,11 @@ impl Query {
         if wanted.shape.projection.is_none() && !plan.is_covered() {
             wanted.shape.projection = wanted.narrowing();
         }
-        let key = wanted.shape.return_key.then(|| plan.key_pattern().cloned().unwrap_or_default());
+        let keys = wanted.shape.shows_keys().then(|| Keys::of_collection(collection.is_clustered()));
         Query {
             walk: Walk::with_sort(plan, wanted.sort, kept, &wanted.sort_means),
             shape: wanted.shape,
-            key,
+            keys,
             skipped: 0,
             returned: 0,
             owner: wanted.owner,
@@ -277,14 +288,14 @@ impl Query {
         budget: &mut Budget,
         out: &mut dyn Output,
     ) -> Result<Progress> {
-        let Query { walk, shape, key, skipped, returned, owner, counters, .. } = self;
+        let Query { walk, shape, keys, skipped, returned, owner, counters, .. } = self;
         let limit = shape.limit.unwrap_or(u64::MAX);
         let mut reached = *returned >= limit;
         if reached {
             self.ended = true;
             return Ok(Progress::End);
         }
-        let mut context = Context { owner: owner.as_deref(), counters };
+        let mut context = Context { owner: owner.as_deref(), counters, keys: keys.as_ref() };
         let progress = walk.run(view, &mut context, budget, &mut |found| {
             if *skipped < shape.skip {
                 *skipped += 1;
@@ -293,18 +304,18 @@ impl Query {
             if out.is_full() || *returned >= limit {
                 return Ok(Taken::Refused);
             }
-            let taken = match (&shape.projection, &key, shape.show_record_id) {
+            let taken = match (&shape.projection, &*keys, shape.show_record_id) {
                 (None, None, false) => out.put(found.doc),
                 (Some(p), None, false) => out.put_with(&mut |bytes| p.apply(found.doc, bytes))?,
-                (p, key, show) => {
-                    // A key is shown alone.
-                    let record = Some(found.record).filter(|_| show && key.is_none());
-                    out.put_with(&mut |bytes| shaped(found.doc, p.as_ref(), key.as_ref(), record, bytes))?
+                (_, keys, _) => {
+                    let key = keys.as_ref().and_then(|keys| keys.of(found.record));
+                    out.put_with(&mut |bytes| shaped(found, shape, key.as_ref(), bytes))?
                 }
             };
             if !taken {
                 return Ok(Taken::Refused);
             }
+            keys.iter().for_each(|keys| keys.forget(found.record));
             *returned += 1;
             reached = *returned >= limit;
             Ok(if reached || out.is_full() { Taken::Last } else { Taken::More })
@@ -448,36 +459,31 @@ fn visit_indexes<'a>(plan: &'a Plan, visit: &mut impl FnMut(&'a str)) {
     }
 }
 
-/// A result with `returnKey` or `showRecordId`.
-fn shaped(
-    doc: Doc<'_>,
-    projection: Option<&Projection>,
-    key: Option<&Document>,
-    record: Option<u64>,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let mut projected = Vec::new();
-    let source = match (key, projection) {
-        (Some(key), _) => {
-            DocWriter::write(&mut projected, |w| {
-                for (name, _) in key.iter() {
-                    if let Some(v) = path::get(doc, name) {
-                        w.value(name, v);
-                    }
-                }
-            });
-            Doc::from_validated(&projected)
-        }
-        (None, Some(p)) => {
-            p.apply(doc, &mut projected)?;
-            Doc::from_validated(&projected)
-        }
-        (None, None) => doc,
-    };
+/// A result with an index key or a record id. `returnKey` shows the key alone.
+fn shaped(found: Found<'_>, shape: &Shape, key: Option<&DocBuf>, out: &mut Vec<u8>) -> Result<()> {
+    if shape.return_key {
+        out.extend_from_slice(key.map_or(Doc::empty().bytes(), DocBuf::bytes));
+        return Ok(());
+    }
+    let (mut dressed, mut projected) = (Vec::new(), Vec::new());
+    let mut source = found.doc;
+    if let Some(key) = key {
+        DocWriter::write(&mut dressed, |w| {
+            w.fields_of(source);
+            w.document(index_key::FIELD, key.doc());
+        });
+        source = Doc::from_validated(&dressed);
+    }
+    if let Some(p) = &shape.projection {
+        p.apply(source, &mut projected)?;
+        source = Doc::from_validated(&projected);
+    }
+    // The field of the key is no part of the document.
+    let hides_key = key.is_some() && shape.projection.as_ref().is_some_and(|p| !p.is_inclusion());
     DocWriter::write(out, |w| {
-        w.fields_of(source);
-        if let Some(record) = record {
-            w.i64("$recordId", record as i64);
+        source.iter().filter(|e| !hides_key || e.name() != index_key::FIELD).for_each(|e| w.element(&e));
+        if shape.show_record_id {
+            w.i64("$recordId", found.record as i64);
         }
     });
     Ok(())

@@ -1,6 +1,7 @@
 //! Walking a collection by a plan, resumable between any two records.
 
 use super::covered::{Behind, Covered, Made, Skip};
+use super::keys::Keys;
 use super::merge::Merge;
 use super::nearest::Nearest;
 use super::sorter::{Means, RecordSorter, Sorted};
@@ -144,6 +145,8 @@ impl AddAssign for Counters {
 pub struct Context<'a> {
     pub owner: Option<&'a dyn OwnershipFilter>,
     pub counters: &'a mut Counters,
+    /// Where the index keys of what is found are noted, if they are shown.
+    pub keys: Option<&'a Keys>,
 }
 
 impl Context<'_> {
@@ -328,6 +331,7 @@ impl Walk {
                     *done = true;
                     return Ok(Progress::End);
                 }
+                context.keys.zip(id.get("")).into_iter().for_each(|(keys, id)| keys.note_id(record, id));
                 let taken = sink(Found { record, doc })?;
                 *done = taken != Taken::Refused;
                 Ok(if taken == Taken::More { Progress::End } else { Progress::Stopped })
@@ -558,8 +562,10 @@ impl IndexWalk {
         budget: &mut Budget,
         sink: &mut Sink<'_>,
     ) -> Result<Progress> {
-        let owner = context.owner;
-        let kinds = self.covered.as_ref().and_then(|_| view.index_info(view.index_slot(&self.index)?));
+        let (owner, keys) = (context.owner, context.keys);
+        let slot = view.index_slot(&self.index);
+        let shown = keys.zip(slot.and_then(|slot| view.index_info(slot)));
+        let kinds = self.covered.as_ref().and_then(|_| view.index_info(slot?));
         // Where it has met an array since it was planned, a key is an element of it: the document is read.
         let kinds = kinds.filter(|info| !info.multikey()).map(|info| info.met.kinds);
         let mut made = Made::default();
@@ -576,7 +582,12 @@ impl IndexWalk {
             }
             let Some(doc) = view.get(entry.record) else { return Ok(Taken::More) };
             counters.docs += 1;
-            let taken = walk.offer(counters, Found { record: entry.record, doc }, owner, sink);
+            let taken = walk.offer(counters, Found { record: entry.record, doc }, owner, &mut |found| {
+                if let Some((keys, info)) = shown {
+                    keys.note(&info.spec, entry, doc);
+                }
+                sink(found)
+            });
             walk.unsee(entry.record, &taken);
             taken
         })

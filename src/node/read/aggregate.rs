@@ -312,6 +312,8 @@ pub struct Prepared {
     pub limit: Option<u64>,
     /// A `$project` that the query does.
     pub projection: Option<Projection>,
+    /// The query puts the keys by which it finds documents into them.
+    pub index_key: bool,
     /// What a `$group` behind the query asks of it, where that is one document of each group.
     pub group: Option<DistinctGroup>,
     pub rest: Pipeline,
@@ -328,7 +330,7 @@ pub struct Prepared {
 fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -> Result<Vec<Value>> {
     let stages = match context.from_router {
         true => stages,
-        false => query::pipeline::text::with_metadata(stages)?,
+        false => query::pipeline::text::with_metadata(stages, false)?,
     };
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     let Some(filter) = first.map(Document::to_doc_buf) else { return Ok(stages) };
@@ -403,6 +405,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             limit: None,
             projection: None,
             group: None,
+            index_key: false,
             rest: pipeline,
             run,
             source_only: true,
@@ -426,6 +429,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         limit,
         projection: None,
         rest,
+        index_key: false,
         run,
         source_only: false,
         hint,
@@ -439,12 +443,15 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
 }
 
 impl Prepared {
-    /// Leaves to the query what it can do of the stages at the front: a `$limit`, and a `$project` that only keeps fields.
+    /// Leaves to the query what it can do of the stages at the front: a `$limit`, index keys, and a `$project` that only keeps fields.
     fn push_down(&mut self, context: &Context) {
         if let Some(rest) = self.limit.and_then(|n| self.rest.behind_limit(n)) {
             self.rest = rest;
         }
         let Some((spec, rest)) = self.rest.leading_inclusion() else { return };
+        if let Some(rest) = self.rest.behind_index_key() {
+            (self.index_key, self.rest) = (true, rest);
+        }
         let parsed = Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), &context.query);
         if let Ok(projection) = parsed {
             (self.projection, self.rest) = (Some(projection), rest);
@@ -452,7 +459,8 @@ impl Prepared {
     }
     /// What the query does with the documents that it finds.
     pub fn shape(&self) -> Shape {
-        Shape { limit: self.limit, projection: self.projection.clone(), ..Shape::default() }
+        let (projection, index_key) = (self.projection.clone(), self.index_key);
+        Shape { limit: self.limit, projection, index_key, ..Shape::default() }
     }
     /// The paths that the pipeline behind the query reads; `None` where that is all.
     pub fn needed(&self) -> Option<Vec<String>> {

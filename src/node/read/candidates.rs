@@ -178,7 +178,7 @@ impl Candidates {
         budget: &mut Budget,
         found: &mut Vec<RecordId>,
     ) -> Result<Progress> {
-        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
+        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters, keys: None };
         self.walk.run(view, &mut context, budget, &mut |f| {
             found.push(f.record);
             self.matched += 1;

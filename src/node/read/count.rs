@@ -100,7 +100,7 @@ struct Counting {
 impl Counting {
     /// One slice; true at the end.
     fn slice<V: storage::CollectionView>(&mut self, view: &V, budget: &mut Budget) -> Result<bool> {
-        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
+        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters, keys: None };
         let progress = self.walk.count_only(view, &mut context, budget, &mut self.count, self.most)?;
         self.watched.note(self.counters, self.count);
         Ok(progress != Progress::Slice)

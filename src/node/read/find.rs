@@ -16,6 +16,7 @@ use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocWriter, Document, Result, Value, ValueRef, bail};
 use query::matcher::Matcher;
+use query::pipeline::index_key;
 use query::planner::Hint;
 use query::projection::Projection;
 use query::sort::SortSpec;
@@ -122,7 +123,7 @@ impl<'a> FindCommand<'a> {
     }
     /// The single `_id` that is asked for, where nothing else is.
     fn point(&self) -> Option<ValueRef<'a>> {
-        if self.rare || self.batch_size == Some(0) {
+        if self.rare || self.batch_size == Some(0) || self.asks_index_key() {
             return None;
         }
         let mut fields = self.filter?.iter();
@@ -135,6 +136,10 @@ impl<'a> FindCommand<'a> {
             ValueRef::Regex(..) | ValueRef::Array(_) | ValueRef::Undefined => None,
             v => Some(v),
         }
+    }
+    /// Whether the projection shows the keys by which documents are found.
+    fn asks_index_key(&self) -> bool {
+        self.projection.is_some_and(index_key::is_asked_by)
     }
     /// Documents in the first batch.
     pub fn first_batch(&self) -> usize {
@@ -234,6 +239,7 @@ impl Parsed {
                 projection: self.projection.take(),
                 return_key: command.return_key,
                 show_record_id: command.show_record_id,
+                index_key: command.asks_index_key(),
             },
             ..Wanted::default()
         }

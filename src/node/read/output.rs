@@ -427,7 +427,7 @@ impl Merge {
         let request = Request { id_collation: collection.collation(), ..Request::new(&matcher, &indexes) };
         let mut walk = Walk::new(plan(&request)?, None, None);
         let mut found = None;
-        let mut context = Context { owner: None, counters: &mut Counters::default() };
+        let mut context = Context { owner: None, counters: &mut Counters::default(), keys: None };
         walk.run(collection, &mut context, &mut Budget::of(u32::MAX, Duration::from_secs(60)), &mut |f| {
             found = Some(f.record);
             Ok(Taken::Last)

@@ -1,6 +1,7 @@
 //! Operators that belong to no family, and `$$CURRENT`.
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
+use crate::pipeline::index_key;
 use document::fts::TextQuery;
 use document::{Doc, Result, Value, bail};
 use std::sync::Arc;
@@ -83,8 +84,9 @@ const META: &[&str] = &[
 ];
 
 impl Node for Meta {
-    fn eval(&self, _: Doc<'_>, vars: &mut Vars) -> Eval {
-        Ok(vars.meta.as_ref().and_then(|m| m.get(&self.0)).cloned())
+    fn eval(&self, root: Doc<'_>, _: &mut Vars) -> Eval {
+        // The others are there only where the pipeline was written anew with fields in their place.
+        Ok(root.get(index_key::FIELD).filter(|_| self.0 == index_key::META).map(|v| v.to_value()))
     }
     fn children(&self) -> Vec<&Expression> {
         Vec::new()

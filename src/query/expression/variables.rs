@@ -136,8 +136,6 @@ pub struct Vars {
     /// `None` on a node that keeps no cluster time.
     pub cluster_time: Option<Timestamp>,
     pub user_roles: Option<Value>,
-    /// What `{$meta: ..}` may answer for the document at hand.
-    pub meta: Option<document::Document>,
     /// State of the generator behind `$rand`.
     pub seed: u64,
 }

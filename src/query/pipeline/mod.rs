@@ -20,6 +20,7 @@ pub mod group;
 pub mod hash_side;
 mod hidden;
 pub mod host;
+pub mod index_key;
 pub mod key_file;
 pub mod lookup;
 pub mod optimize;
@@ -260,6 +261,10 @@ impl Pipeline {
             ParsedKind::Local(plan) => Some((plan.inclusion()?, Pipeline { stages: rest.to_vec() })),
             _ => None,
         }
+    }
+    /// What is behind the stage that asks the query for index keys, where that is at the front ([`index_key`]).
+    pub fn behind_index_key(&self) -> Option<Pipeline> {
+        index_key::behind(self)
     }
     /// What a `$group` at the front makes of one document for each value, where it needs no others; `sort` is the order of its input.
     pub fn leading_distinct(&self, sort: Option<&SortSpec>, collation: &Collation) -> Option<DistinctGroup> {

@@ -5,6 +5,7 @@
 
 use super::fusion::stage_of;
 use super::hidden::{Hidden, asking, carried};
+use super::index_key;
 use document::{Document, Result, Value, bail, doc};
 
 const SCORE: Hidden = Hidden { meta: "textScore", field: "__internal_textScore" };
@@ -17,11 +18,12 @@ pub fn is_text_match(stage: &Value) -> bool {
     filter.is_some_and(|f| crate::matcher::ops::stands_in(f.to_doc_buf().doc(), "$text"))
 }
 
-/// The pipeline with the metadata of its first stage in fields, where a later one asks for it.
+/// The pipeline with the metadata of its first stage, or the index key of its query, in fields, where a later one asks for it. On a
+/// router it is to be divided.
 ///
 /// # Errors
 /// 17313 for a `$text` in a later stage.
-pub fn with_metadata(stages: Vec<Value>) -> Result<Vec<Value>> {
+pub fn with_metadata(stages: Vec<Value>, on_router: bool) -> Result<Vec<Value>> {
     if stages.iter().skip(1).any(is_text_match) {
         bail!(17313, "$match with $text is only allowed as the first pipeline stage");
     }
@@ -36,7 +38,7 @@ pub fn with_metadata(stages: Vec<Value>) -> Result<Vec<Value>> {
             let score = Document(vec![(SCORE.field.to_string(), doc! { "$meta": SCORE.meta }.into())]);
             (asking(rest, &[SCORE]), vec![first.clone(), doc! { "$addFields": score }.into()])
         }
-        _ => return Ok(stages),
+        _ => return Ok(index_key::with_key(stages, on_router)),
     };
     if wanted.is_empty() {
         return Ok(stages);

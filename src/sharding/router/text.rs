@@ -40,7 +40,7 @@ pub(super) async fn scored(
 ) -> Result<Vec<Value>> {
     let collection = ns.split_once('.').map_or("", |(_, collection)| collection);
     let stages = fusion::expand(&stages, collection)?.unwrap_or(stages);
-    let stages = with_metadata(stages)?;
+    let stages = with_metadata(stages, true)?;
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     if let Some(filter) = first.map(Document::to_doc_buf)
         && stands_in(filter.doc(), "$text")

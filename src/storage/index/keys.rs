@@ -8,7 +8,7 @@
 
 use document::key_values::Kinds;
 use document::multikey::MultikeyPaths;
-use document::{Doc, Result, ValueRef, bail, hash, key_string};
+use document::{Doc, Document, Result, Value, ValueRef, bail, hash, key_string};
 
 use super::places;
 use super::spec::{FieldKind, IndexSpec, KeyField};
@@ -100,18 +100,7 @@ impl KeyBuffer {
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
         };
-        let several = Met { multikey: true, ..Met::default() };
-        let met = match (spec.text(), spec.wildcard()) {
-            (Some(index), _) => {
-                super::text::for_each_key(spec, index, doc, &mut push)?;
-                several
-            }
-            (_, Some(wildcard)) => {
-                wildcard.for_each_key(doc, &mut push)?;
-                several
-            }
-            _ => for_each_key(spec, doc, &mut |components| push(components))?,
-        };
+        let met = for_each_of_kind(spec, doc, &mut push)?;
         if self.keys.len() - first > 1 {
             let bytes = &self.bytes;
             let of = |k: &Key| &bytes[k.start..k.end];
@@ -127,6 +116,54 @@ impl KeyBuffer {
         }
         Ok(Met { kinds, ..met })
     }
+}
+
+/// Calls `f` with the components of each key of `doc`, whatever the kind of the index.
+fn for_each_of_kind(spec: &IndexSpec, doc: Doc<'_>, f: &mut dyn FnMut(&[ValueRef<'_>])) -> Result<Met> {
+    let several = Met { multikey: true, ..Met::default() };
+    match (spec.text(), spec.wildcard()) {
+        (Some(index), _) => super::text::for_each_key(spec, index, doc, f).map(|()| several),
+        (_, Some(wildcard)) => wildcard.for_each_key(doc, f).map(|()| several),
+        _ => for_each_key(spec, doc, &mut |components| f(components)),
+    }
+}
+
+/// The key of `doc` whose bytes are `key`, as a document of the index's fields; `None` where it has no such key.
+pub fn shown(spec: &IndexSpec, doc: Doc<'_>, key: &[u8]) -> Option<Document> {
+    let (mut found, mut bytes) = (None, Vec::new());
+    let look = &mut |components: &[ValueRef<'_>]| {
+        bytes.clear();
+        encode(spec, components, &mut bytes);
+        if found.is_none() && bytes == key {
+            found = Some(named(spec, components));
+        }
+    };
+    for_each_of_kind(spec, doc, look).ok()?;
+    found
+}
+
+/// The components of a key under the names of their fields; those of a wildcard are its path and the value there.
+fn named(spec: &IndexSpec, components: &[ValueRef<'_>]) -> Document {
+    let (mut out, mut components) = (Document::new(), components.iter());
+    for (i, field) in spec.fields().iter().enumerate() {
+        let mut name = field.path.as_str();
+        if spec.wildcard().is_some_and(|w| w.at == i)
+            && let Some(ValueRef::String(path)) = components.next()
+        {
+            out.push("$_path", *path);
+            name = path;
+        }
+        let Some(value) = components.next() else { break };
+        out.push(
+            name,
+            if field.kind == FieldKind::Hashed {
+                Value::Int64(hashed(spec, *value))
+            } else {
+                value.to_value()
+            },
+        );
+    }
+    out
 }
 
 /// Appends the encoding of one key's components.

@@ -387,6 +387,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
     let hint = asked.hint.map(|hint| bucket_hint(hint, &stages));
+    let stages = query::timeseries::near::with_distances(stages)?;
     let stages = query::timeseries::with_bucket_filter(stages);
     let stages = super::geo_near::with_key(node, &ns, stages)?;
     let stages = note_text(node, &ns, stages, &mut context)?;
@@ -404,8 +405,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             sort: None,
             limit: None,
             projection: None,
-            group: None,
             index_key: false,
+            group: None,
             rest: pipeline,
             run,
             source_only: true,
@@ -428,8 +429,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         sort,
         limit,
         projection: None,
-        rest,
         index_key: false,
+        rest,
         run,
         source_only: false,
         hint,
@@ -448,10 +449,10 @@ impl Prepared {
         if let Some(rest) = self.limit.and_then(|n| self.rest.behind_limit(n)) {
             self.rest = rest;
         }
-        let Some((spec, rest)) = self.rest.leading_inclusion() else { return };
         if let Some(rest) = self.rest.behind_index_key() {
             (self.index_key, self.rest) = (true, rest);
         }
+        let Some((spec, rest)) = self.rest.leading_inclusion() else { return };
         let parsed = Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), &context.query);
         if let Ok(projection) = parsed {
             (self.projection, self.rest) = (Some(projection), rest);

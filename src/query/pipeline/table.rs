@@ -81,6 +81,7 @@ pub const STAGES: &[Row] = &[
     },
     local("$_internalInhibitOptimization", inhibit::parse),
     Row { in_facet: false, ..local("$geoNear", geo_near::parse) },
+    Row { in_facet: false, ..local(geo_near::MEASURE, geo_near::measure) },
     Row { in_facet: false, ..local("$_internalUnpackBucket", unpack_bucket::parse) },
     join("$lookup", lookup::parse_lookup),
     join("$graphLookup", graph::parse),

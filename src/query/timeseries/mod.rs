@@ -17,6 +17,7 @@
 
 pub mod bucket;
 pub mod indexes;
+pub mod near;
 pub mod predicate;
 #[cfg(test)]
 mod tests;

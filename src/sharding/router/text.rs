@@ -8,6 +8,7 @@ use document::{Doc, Document, Result, Value, doc};
 use query::QueryContext;
 use query::matcher::{Matcher, ops::stands_in};
 use query::pipeline::{Context, fusion, text::with_metadata};
+use query::timeseries::near::with_distances;
 use std::sync::Arc;
 
 /// Names the collection's text index to a context, where the filter has a `$text`.
@@ -40,7 +41,7 @@ pub(super) async fn scored(
 ) -> Result<Vec<Value>> {
     let collection = ns.split_once('.').map_or("", |(_, collection)| collection);
     let stages = fusion::expand(&stages, collection)?.unwrap_or(stages);
-    let stages = with_metadata(stages, true)?;
+    let stages = with_metadata(with_distances(stages)?, true)?;
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     if let Some(filter) = first.map(Document::to_doc_buf)
         && stands_in(filter.doc(), "$text")

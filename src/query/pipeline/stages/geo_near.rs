@@ -3,6 +3,9 @@
 //! The collection's query finds and orders them: [`filter`] is the near predicate it is given, with the stage's `query`
 //! beside it. What is left to the stage is to put the distance, and the place it was measured to, into each document.
 //! The field to look at is `key`; whoever runs the pipeline puts in the one indexed field where it is absent.
+//!
+//! Over measurements of a time series no query finds them: [`MEASURE`] leaves out the documents that the predicate does, and a
+//! `$sort` follows ([`crate::timeseries::near`]).
 
 use crate::expression::{Expression, parse::show};
 use crate::matcher::Matcher;
@@ -13,11 +16,17 @@ use crate::pipeline::stages::project;
 use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Document, Error, Result, Value, bail, doc, number};
 
+/// The stage that measures and leaves out, and the field where it leaves the distance for the `$sort` behind it.
+pub const MEASURE: &str = "$_internalComputeGeoNearDistance";
+pub const MEASURED: &str = "__internal_measuredDistance";
+
 #[derive(Clone, Debug)]
 struct GeoNear {
     /// Where the places are; empty until it is known.
     path: Path,
     near: Near,
+    /// What a document has to satisfy, where no query has found it.
+    filter: Option<Matcher>,
     multiplier: f64,
     /// Puts the bound variables where `distanceField` and `includeLocs` say.
     shape: project::Shape,
@@ -36,6 +45,11 @@ impl Plan for GeoNear {
 
 impl Stage for Running {
     fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        if let Some(filter) = &self.plan.filter
+            && !filter.matches(d.doc())?
+        {
+            return Ok(Flow::Continue);
+        }
         let mut best: Option<(f64, Value)> = None;
         walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, None, &mut |e, _| {
             let found = e.and_then(|e| self.plan.near.nearest(e.value()));
@@ -135,13 +149,7 @@ fn check_query(v: &Value, ctx: &Context) -> Result<()> {
     let Value::Document(query) = v else {
         bail!(TYPE_MISMATCH, "query must be an object, but found {}", v.type_name());
     };
-    if Matcher::parse(query.to_doc_buf().doc(), &ctx.query)?.near().is_some() {
-        bail!(
-            5626500,
-            "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
-        );
-    }
-    Ok(())
+    Matcher::parse_plain(query.to_doc_buf().doc(), &ctx.query).map(drop)
 }
 
 fn check_key(v: &Value) -> Result<()> {
@@ -157,6 +165,16 @@ fn check_key(v: &Value) -> Result<()> {
 }
 
 pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    one(name, v, planned(v, ctx, false)?)
+}
+
+/// [`MEASURE`].
+pub fn measure(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    one(name, v, planned(v, ctx, true)?)
+}
+
+/// The stage, which leaves out what is not near where it `measures`.
+fn planned(v: &Value, ctx: &Context, measures: bool) -> Result<GeoNear> {
     let Value::Document(d) = v else {
         if matches!(v, Value::Array(_)) {
             bail!(5860400, "$geoNear requires a 'near' argument");
@@ -164,6 +182,9 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
         bail!(10065, "invalid parameter: expected an object ($geoNear)");
     };
     let mut paths = Document::new();
+    if measures {
+        paths.push(MEASURED, "$$geoNearDistance");
+    }
     let mut checked = d.clone();
     for (option, v) in d.iter() {
         match option {
@@ -182,16 +203,16 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
     if checked.get_str("key").is_none() {
         checked.push("key", "place");
     }
-    let near = near_of(&filter(&checked, ctx)?, ctx)?;
+    let matcher = Matcher::parse(filter(&checked, ctx)?.to_doc_buf().doc(), &ctx.query)?;
+    let near = near_of(&matcher)?;
     let scope = ctx.scope().bind("geoNearDistance").bind("geoNearPlace");
     let shape = project::parse_add(&paths, &scope)?;
     let multiplier = d.get("distanceMultiplier").and_then(number::as_f64).unwrap_or(1.0);
     let path = Path::new(d.get_str("key").unwrap_or_default());
-    one(name, v, GeoNear { path, near, multiplier, shape })
+    Ok(GeoNear { path, near, filter: measures.then_some(matcher), multiplier, shape })
 }
 
-fn near_of(filter: &Document, ctx: &Context) -> Result<Near> {
-    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ctx.query)?;
+fn near_of(matcher: &Matcher) -> Result<Near> {
     match matcher.near() {
         Some((_, near)) => Ok(near.clone()),
         None => bail!(BAD_VALUE, "$geoNear requires a point"),

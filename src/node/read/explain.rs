@@ -3,6 +3,7 @@
 use super::aggregate::{self, Asked, Prepared};
 use super::fields::Fields;
 use super::host::Writing;
+use super::map_reduce::{self, MapReduce};
 use super::rows::Rows;
 use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
@@ -53,8 +54,18 @@ impl Output for Discard {
 }
 
 /// Commands that have a plan to show.
-pub const EXPLAINED: &[&str] =
-    &["aggregate", "find", "count", "distinct", "findAndModify", "findandmodify", "update", "delete"];
+pub const EXPLAINED: &[&str] = &[
+    "aggregate",
+    "find",
+    "count",
+    "distinct",
+    "findAndModify",
+    "findandmodify",
+    "update",
+    "delete",
+    "mapReduce",
+    "mapreduce",
+];
 
 /// The command to explain.
 ///
@@ -79,6 +90,11 @@ pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
         Some(name) if EXPLAINED.contains(&name) => Ok(inner),
         Some(name) => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {name}"),
     }
+}
+
+/// Whether a command of this name is explained as the aggregation that it becomes.
+pub fn is_map_reduce(name: &str) -> bool {
+    name.eq_ignore_ascii_case("mapReduce")
 }
 
 /// What an `explain` command asks for.
@@ -122,6 +138,11 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         refuse_writing(&asked_for.pipeline, verbosity)?;
         return pipeline(node, op, asked_for, verbosity, asked).await;
     }
+    if is_map_reduce(first.name()) {
+        let (_, asked_for) = map_reduce::asked_of(node, MapReduce::parse(&asked)?, &asked)?;
+        refuse_writing(&asked_for.pipeline, verbosity)?;
+        return pipeline(node, op, Asked { explain: true, ..asked_for }, verbosity, asked).await;
+    }
     let ns = match first.value() {
         ValueRef::String(s) => {
             check_collection_name(request.db, s)?;
@@ -154,12 +175,7 @@ pub fn finish(host: &str, limits: &Limits, reply: &mut Document, command: Doc<'_
     if let Some(hash) = query_hash(db, command) {
         reply.push("queryShapeHash", hash);
     }
-    let mut shown = Document::new();
-    for e in command.iter().filter(|e| !e.name().starts_with('$') && e.name() != "lsid") {
-        shown.push(e.name(), e.value().to_value());
-    }
-    shown.push("$db", db);
-    reply.push("command", shown);
+    reply.push("command", shown_command(command, db));
     let (host, port) = host.rsplit_once(':').unwrap_or((host, "27017"));
     reply.push(
         "serverInfo",
@@ -169,6 +185,16 @@ pub fn finish(host: &str, limits: &Limits, reply: &mut Document, command: Doc<'_
         },
     );
     reply.push("serverParameters", server_parameters(limits));
+}
+
+/// A command as an explanation shows it.
+pub fn shown_command(command: Doc<'_>, db: &str) -> Document {
+    let mut shown = Document::new();
+    for e in command.iter().filter(|e| !e.name().starts_with('$') && e.name() != "lsid") {
+        shown.push(e.name(), e.value().to_value());
+    }
+    shown.push("$db", db);
+    shown
 }
 
 /// The limits that the plan ran with; those without effect here stand as they are by default.

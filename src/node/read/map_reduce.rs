@@ -258,11 +258,19 @@ pub async fn map_reduce(
     let command = MapReduce::parse(&request)?;
     node.check_write_concern(op)?;
     node.await_readable(op, request.db).await?;
-    let command = command.with_stored(node.stored_functions(request.db));
-    let mut asked = Asked::on(node, &command.ns, request.body)?;
-    asked.map_reduce = true;
-    asked.bypass_validation = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
-    asked.pipeline = command.pipeline();
+    let (command, asked) = asked_of(node, command, &request)?;
     let rows = collect(node, op, asked).await?;
     command.write_result(&rows, w)
+}
+
+/// The command with the functions stored in its database, and the aggregation that it becomes.
+pub(super) fn asked_of(node: &Node, command: MapReduce, request: &Request<'_>) -> Result<(MapReduce, Asked)> {
+    let command = command.with_stored(node.stored_functions(request.db));
+    let asked = Asked {
+        map_reduce: true,
+        bypass_validation: request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy()),
+        pipeline: command.pipeline(),
+        ..Asked::on(node, &command.ns, request.body)?
+    };
+    Ok((command, asked))
 }

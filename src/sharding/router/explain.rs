@@ -5,6 +5,7 @@ use super::aggregate::{
 };
 use super::body::{Placement, ok_reply, strip_times};
 use super::find::is_view_of_sharded;
+use super::map_reduce::as_aggregate;
 use super::scatter;
 use super::task::{Retry, Task};
 use crate::chunk::ShardId;
@@ -12,7 +13,7 @@ use crate::remote::hosts as hosts_of;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
-use node::read::explain::{refuse_writing, verbosity_of};
+use node::read::explain::{is_map_reduce, refuse_writing, shown_command, verbosity_of};
 use query::pipeline::{Limits, Split, optimize, parse, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
@@ -25,6 +26,9 @@ pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
     if first.name() == "aggregate" && !names_collection(Some(first.value()))? {
         return without_collection(&asked);
     }
+    if is_map_reduce(first.name()) {
+        return of_map_reduce(task, &asked).await;
+    }
     let Some(collection) = first.value().as_str() else {
         bail!(INVALID_NAMESPACE, "explain needs a command on a collection");
     };
@@ -33,6 +37,19 @@ pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
     }
     let ns = format!("{}.{collection}", task.db());
     explained(task, &ns, first.name(), &asked).await
+}
+
+/// Explains the aggregation that a mapReduce command becomes, under the command.
+async fn of_map_reduce(task: &Task<'_>, asked: &Task<'_>) -> Result<DocBuf> {
+    let (_, pipeline) = as_aggregate(asked).await?;
+    let body = instead(task, pipeline.to_document());
+    let inner = Task::new(task.router, task.op, Request { db: task.db(), body: body.doc(), sequences: &[] });
+    let reply = Box::pin(explain(&inner)).await;
+    task.hear_from(&inner);
+    let mut reply = reply?.to_document();
+    reply.remove("queryShapeHash");
+    reply.insert("command", shown_command(asked.body(), asked.db()));
+    Ok(reply.to_doc_buf())
 }
 
 /// `aggregate` with `explain: true`.

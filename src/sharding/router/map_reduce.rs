@@ -11,18 +11,7 @@ use query::script::stored_functions;
 /// `mapReduce`.
 pub fn map_reduce<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     Box::pin(async move {
-        let command = MapReduce::parse(&task.request)?;
-        let find = dressed(task, FIND, |w| w.string("find", "system.js"));
-        let stored = run(task, &find, |t| Box::pin(find::find(t))).await?;
-        let stored = aggregate::rest_of(task, task.db(), find.doc(), stored).await?;
-        let command = command.with_stored(stored_functions(stored.iter().map(DocBuf::to_document)));
-        let collection = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-        let pipeline = dressed(task, AGGREGATE, |w| {
-            w.string("aggregate", collection);
-            Value::Array(command.pipeline()).write(w, "pipeline");
-            w.document_with("cursor", |_| {});
-            w.bool("isMapReduceCommand", true);
-        });
+        let (command, pipeline) = as_aggregate(task).await?;
         let reply = run(task, &pipeline, aggregate::aggregate).await?;
         let concern_error = reply.doc().get_document("writeConcernError").map(Doc::to_owned);
         let rows = aggregate::rest_of(task, task.db(), pipeline.doc(), reply).await?;
@@ -36,6 +25,23 @@ pub fn map_reduce<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
         });
         written.map(|()| reply)
     })
+}
+
+/// The command with the functions stored in its database, and the aggregation that it becomes.
+pub(super) async fn as_aggregate(task: &Task<'_>) -> Result<(MapReduce, DocBuf)> {
+    let command = MapReduce::parse(&task.request)?;
+    let find = dressed(task, FIND, |w| w.string("find", "system.js"));
+    let stored = run(task, &find, |t| Box::pin(find::find(t))).await?;
+    let stored = aggregate::rest_of(task, task.db(), find.doc(), stored).await?;
+    let command = command.with_stored(stored_functions(stored.iter().map(DocBuf::to_document)));
+    let collection = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
+    let pipeline = dressed(task, AGGREGATE, |w| {
+        w.string("aggregate", collection);
+        Value::Array(command.pipeline()).write(w, "pipeline");
+        w.document_with("cursor", |_| {});
+        w.bool("isMapReduceCommand", true);
+    });
+    Ok((command, pipeline))
 }
 
 /// What a command made here takes over from the client's.

@@ -47,3 +47,11 @@ assert(!status({metrics: 0}).hasOwnProperty("metrics"));
 // A failing command counts as a user assertion.
 assert.commandFailed(db.runCommand({find: coll.getName(), filter: {$bad: 1}}));
 assert.lt(Number(after.asserts.user), Number(status().asserts.user));
+
+// What is mirrored is told on demand alone.
+if (db.hello().msg !== "isdbgrid") {
+    assert(!status().hasOwnProperty("mirroredReads"));
+    const asked = assert.commandWorked(db.adminCommand({serverStatus: 1, mirroredReads: 1}));
+    assert.eq(["seen", "sent"], Object.keys(asked.mirroredReads));
+    assert.eq("object", typeof status().locks);
+}

@@ -31,6 +31,17 @@ assert.neq(0, empty.id);
 const three = more(empty, {batchSize: 3});
 assert.eq([0, 1, 2], three.nextBatch.map(doc => doc._id));
 assert.eq(247, more(three).nextBatch.length);
+// One node does not even look whether there is a document.
+if (db.hello().msg !== "isdbgrid") {
+    const none = db.getName() + "_none";
+    assert.commandWorked(db.createCollection(none));
+    for (const command of [{find: none, batchSize: 0}, {aggregate: none, pipeline: [], cursor: {batchSize: 0}}]) {
+        const cursor = assert.commandWorked(db.runCommand(command)).cursor;
+        assert.neq(0, cursor.id, () => tojson(command));
+        const ended = assert.commandWorked(db.runCommand({getMore: cursor.id, collection: none})).cursor;
+        assert.eq([[], 0], [ended.nextBatch, Number(ended.id)]);
+    }
+}
 
 // A limit ends the cursor, in whichever batch it is met.
 const limited = open({batchSize: 2, limit: 5});

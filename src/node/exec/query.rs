@@ -181,7 +181,12 @@ impl Query {
                 budget = Budget::of(1, LATCHED_TIME);
                 query.pauses = Some(slot.ns.clone());
             }
-            match meter::bounded(LATCHED_QUANTA, || query.advance(collection, &mut budget, out)) {
+            // An empty batch asks nothing of the plan, so its cursor stays open over an empty collection.
+            let begun = match out.is_full() {
+                true => Ok(Progress::Stopped),
+                false => meter::bounded(LATCHED_QUANTA, || query.advance(collection, &mut budget, out)),
+            };
+            match begun {
                 Ok(_) => {}
                 // The filter or the projection is dear: it is evaluated on the snapshot.
                 Err(e) if e.code == meter::OVERRUN => {}

@@ -137,13 +137,13 @@ impl Output for Values<'_> {
     }
 }
 
-/// Runs a `distinct` command; writes the reply's `values`.
+/// Runs a `distinct` command; writes the reply's `values`. Tells whether it was answered by the pipeline of a view.
 pub async fn distinct(
     node: &Arc<Node>,
     op: &Arc<Operation>,
     request: Request<'_>,
     w: &mut DocWriter<'_>,
-) -> Result<()> {
+) -> Result<bool> {
     let ns = super::target(node, &request)?;
     let command = DistinctCommand::parse(request.body)?;
     op.check_interrupt()?;
@@ -169,6 +169,7 @@ pub async fn distinct(
         true => None,
         false => Some(Query::open(node, op, &slot, wanted, &mut values).await?),
     };
+    let of_view = matches!(opened, Some(Opened::View(_)));
     match opened {
         Some(Opened::Absent) => {}
         Some(Opened::Query(mut query)) => query.fill(node, op, &mut values).await?,
@@ -183,7 +184,7 @@ pub async fn distinct(
     if let Some(at) = op.transaction().and_then(|t| t.read_time()) {
         w.timestamp("atClusterTime", at);
     }
-    Ok(())
+    Ok(of_view)
 }
 
 fn write(values: Values<'_>, w: &mut DocWriter<'_>) -> Result<()> {

@@ -62,6 +62,16 @@ async fn run(connection: &mut Connection, command: Document) -> document::Result
 }
 
 #[tokio::test]
+async fn a_distinct_on_a_view_says_ok_in_a_whole_number() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    run(&mut c, doc! {"create": "v", "viewOn": "c", "pipeline": []}).await.unwrap();
+    for (name, ok) in [("v", Value::Int32(1)), ("c", Value::Double(1.0))] {
+        assert_eq!(run(&mut c, doc! {"distinct": name, "key": "a"}).await.unwrap().get("ok"), Some(&ok));
+    }
+}
+
+#[tokio::test]
 async fn three_answers() {
     let node = Node::start(|_| {}).await;
     let mut c = node.connect().await;

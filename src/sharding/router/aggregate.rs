@@ -676,5 +676,6 @@ pub async fn count_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
 pub async fn distinct_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let reply = on_view(task, error).await?;
     let values = body::batch(reply.doc()).next().and_then(|d| d.get("values").map(|v| v.to_value()));
-    Ok(ok_reply(doc! { "values": values.unwrap_or(Value::Array(Vec::new())) }))
+    // A whole number, as from one node.
+    Ok(doc! { "values": values.unwrap_or(Value::Array(Vec::new())), "ok": 1 }.to_doc_buf())
 }

@@ -43,3 +43,7 @@ refused(40600, {a: [{$out: "x"}]});
 refused(40600, {a: [{$merge: "x"}]});
 refused(40600, {a: [{$indexStats: {}}]});
 refused(40324, {a: [{$unheardOf: 1}]});
+// A join refuses what may not stand in it, wherever it stands itself.
+refused(51047, {f: [{$lookup: {from: "x", pipeline: [{$out: "y"}], as: "m"}}]});
+refused(31441, {f: [{$unionWith: {coll: "x", pipeline: [{$merge: "y"}]}}]});
+refused(40600, {f: [{$unionWith: {coll: "x", pipeline: [{$collStats: {}}]}}]});

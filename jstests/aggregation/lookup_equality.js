@@ -40,6 +40,9 @@ function refused(codes, lookup) {
     assert.commandFailedWithCode(db.runCommand({aggregate: local.getName(), pipeline: [{$lookup: lookup}], cursor: {}}), codes, () => tojson(lookup));
 }
 refused(ErrorCodes.FailedToParse, 1);
+refused(ErrorCodes.FailedToParse, {});
+refused(ErrorCodes.FailedToParse, {from: "x", localField: "k", foreignField: "f", AS: "m"});
+refused(ErrorCodes.TypeMismatch, {from: "x", pipeline: null, as: "m"});
 refused([ErrorCodes.FailedToParse, ErrorCodes.TypeMismatch, 40414, 40415], {from: "x", localField: "k", foreignField: "f"});
 refused([ErrorCodes.FailedToParse, 40414], {localField: "k", foreignField: "f", as: "m"});
 refused([ErrorCodes.FailedToParse, ErrorCodes.TypeMismatch, 40414, 40415], {from: "x", localField: "k", as: "m"});

@@ -58,6 +58,8 @@ refused([40414, 51178, ErrorCodes.FailedToParse], {$merge: {whenMatched: "merge"
 refused(ErrorCodes.BadValue, {$merge: {into: "x", whenMatched: "shrug"}});
 refused(ErrorCodes.BadValue, {$merge: {into: "x", whenNotMatched: "shrug"}});
 refused(51181, {$merge: {into: "x", whenMatched: "fail", whenNotMatched: "fail"}});
+refused(51186, {$merge: {into: "x", on: null}});
+refused(51191, {$merge: {into: "x", whenMatched: null}});
 refused(51199, {$merge: {into: "x", let: {a: 1}, whenMatched: "merge"}});
 refused(51199, {$merge: {into: "x", let: {a: 1}}});
 refused(40415, {$merge: {into: "x", unheardOf: 1}});
@@ -73,8 +75,8 @@ refused(ErrorCodes.CommandNotSupportedOnView, {$merge: "merge_stage_view"});
 refused([ErrorCodes.CommandNotSupportedOnView, ErrorCodes.IllegalOperation], {$out: "merge_stage_view"});
 assert(db.merge_stage_view.drop());
 
-// A null is no option.
-assert.eq(merged({}), merged({on: null, let: null, whenMatched: null, whenNotMatched: null}));
+// A null is no option, but for the fields and the mode.
+assert.eq(merged({}), merged({let: null, whenNotMatched: null}));
 assert.eq(merged({whenMatched: "replace"}), merged({let: null, whenMatched: "replace"}));
 assert.commandFailedWithCode(
     db.runCommand({aggregate: source.getName(), cursor: {}, pipeline: [{$merge: {into: target.getName(), let: {"a$b": 1}, whenMatched: []}}]}),

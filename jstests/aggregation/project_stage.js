@@ -38,6 +38,7 @@ refused(31254, {a: 1, b: 0});
 refused(31253, {a: 0, b: 1});
 refused([31252, 31310, 40179], {a: 0, b: "$a"});
 refused(31249, {b: 1, "b.c": 1});
+refused(31324, {"l.$": 1});
 refused(31250, {"b.c": 1, b: 1});
 refused(31325, {a: {$unheardOf: 1}});
 refused([16410, ErrorCodes.FieldPathInvalid], {"a.$b": 1});

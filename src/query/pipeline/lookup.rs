@@ -126,12 +126,12 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     };
     check_lookup_fields(d)?;
     let Some(into) = lookup_text(d, "as")? else {
-        bail!(IDL_FAILED_TO_PARSE, "BSON field '$lookup.as' is missing but a required field");
+        bail!(FAILED_TO_PARSE, "must specify 'as' field for a $lookup");
     };
     // An empty path counts as absent.
     let path = |field| Ok(lookup_text(d, field)?.filter(|s| !s.is_empty()));
     let (local, foreign) = (path("localField")?, path("foreignField")?);
-    let pipeline = match d.get_present("pipeline") {
+    let pipeline = match d.get("pipeline") {
         None => None,
         Some(Value::Array(stages)) => Some(stages.clone()),
         Some(_) => bail!(TYPE_MISMATCH, "A pipeline stage's 'pipeline' must be an array"),
@@ -186,7 +186,7 @@ fn joined(ctx: &Context, namespace: &Namespace, stages: &[Value]) -> Result<Cont
 
 fn check_lookup_fields(d: &Document) -> Result<()> {
     if let Some(bad) = d.keys().find(|k| !LOOKUP_FIELDS.contains(k)) {
-        bail!(IDL_UNKNOWN_FIELD, "BSON field '$lookup.{bad}' is an unknown field.");
+        bail!(FAILED_TO_PARSE, "unknown argument to $lookup: {bad}");
     }
     if let Some(twice) = d.keys().enumerate().find(|(i, k)| d.keys().take(*i).any(|other| other == *k)) {
         bail!(IDL_DUPLICATE_FIELD, "BSON field '$lookup.{}' is a duplicate field", twice.1);

@@ -336,10 +336,11 @@ const WHEN_NOT_MATCHED: [&str; 3] = ["insert", "discard", "fail"];
 
 /// `$merge: "collection"` or `{into, on, let, whenMatched, whenNotMatched}`.
 pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
-    // Of these a null says no more than that they are absent.
+    // Of the others a null says no more than that they are absent.
     let v = &match v {
         Value::Document(d) => {
-            let said = |(name, v): &(&str, &Value)| name == &"into" || !v.is_null();
+            let said =
+                |(name, v): &(&str, &Value)| ["into", "on", "whenMatched"].contains(name) || !v.is_null();
             Value::Document(d.iter().filter(said).map(|(name, v)| (name.to_string(), v.clone())).collect())
         }
         other => other.clone(),

@@ -317,6 +317,9 @@ impl Parser<'_> {
         if top && path.starts_with('$') {
             check_field_name(path)?;
         }
+        if path.ends_with(".$") {
+            bail!(31324, "Cannot use positional projection in aggregation projection");
+        }
         let parts = FieldPath::parse(path)?;
         match v {
             Value::Document(d) if d.is_empty() => {

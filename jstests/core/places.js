@@ -76,4 +76,13 @@
         db.runCommand({aggregate: coll.getName(), pipeline: [{$match: {flat: {$near: [0, 0]}}}], cursor: {}}),
         5626500,
     );
+    // A scan has no order by distance.
+    assert.commandFailedWithCode(
+        db.runCommand({find: coll.getName(), filter: {flat: {$near: [0, 0]}}, hint: {$natural: 1}}), ErrorCodes.BadValue);
+    // Nothing is infinitely far off, and only what reads no text and runs no script may stand beside the place.
+    const origin = {near: {type: "Point", coordinates: [0, 0]}, key: "at", distanceField: "d"};
+    const beside = more => db.runCommand({aggregate: coll.getName(), pipeline: [{$geoNear: Object.assign({}, origin, more)}], cursor: {}});
+    assert.eq([], assert.commandWorked(beside({minDistance: Infinity})).cursor.firstBatch);
+    assert.commandFailedWithCode(beside({query: {$where: "true"}}), ErrorCodes.BadValue);
+    assert.commandFailedWithCode(beside({query: {$text: {$search: "x"}}}), ErrorCodes.BadValue);
 })();

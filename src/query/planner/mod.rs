@@ -349,6 +349,9 @@ fn settled(request: &Request<'_>) -> Result<Option<Plan>> {
         return with_sort(text::plan(request, query)?, sort).map(Some);
     }
     let hinted = match request.hint {
+        Some(Hint::Natural(_)) if request.filter.near().is_some() => {
+            bail!(BAD_VALUE, "a $natural hint excludes the index that a query by distance needs")
+        }
         Some(Hint::Natural(direction)) => return with_sort(scan(request, *direction), sort).map(Some),
         Some(hint) => Some(hinted_index(hint, request.indexes)?),
         None => None,

@@ -349,9 +349,8 @@ fn near_legacy(name: &str, d: Doc<'_>, siblings: Doc<'_>) -> Result<Near> {
 
 /// A distance beside or in `$geometry`.
 fn limit(e: &Element<'_>) -> Result<f64> {
-    let least = e.name() == "$minDistance";
     match legacy::number(e.value()) {
-        Some(x) if x >= 0.0 && !(least && x.is_infinite()) => Ok(x),
+        Some(x) if x >= 0.0 => Ok(x),
         Some(_) => bail!(BAD_VALUE, "{} must be non-negative", e.name().trim_start_matches('$')),
         None => bail!(BAD_VALUE, "{} must be a number", e.name().trim_start_matches('$')),
     }

@@ -61,6 +61,14 @@ assert.eq(11, base.find().itcount());
 
 assert.commandFailedWithCode(db.runCommand({collMod: "views_even", viewOn: "views_even_big", pipeline: []}), ErrorCodes.GraphContainsCycle);
 assert.commandFailedWithCode(db.runCommand({create: "views_bad", viewOn: base.getName(), pipeline: [{$unheardOf: 1}]}), 40324);
+const large = [{$match: {x: "A".repeat(16000000)}}];
+assert.commandFailedWithCode(db.runCommand({create: "views_bad", viewOn: base.getName(), pipeline: large}), 195);
+// No collection has such a name, so the view is empty.
+if (db.hello().msg !== "isdbgrid") {
+    assert.commandWorked(db.runCommand({create: "views_on_long", viewOn: "x".repeat(300), pipeline: []}));
+    assert.eq([], db.views_on_long.find().toArray());
+    assert(db.views_on_long.drop());
+}
 assert.commandFailedWithCode(db.runCommand({create: "views_bad", viewOn: base.getName(), pipeline: [{$out: "x"}]}), ErrorCodes.OptionNotSupportedOnView);
 assert.commandWorked(db.runCommand({collMod: "views_even", viewOn: base.getName(), pipeline: [{$match: {_id: 1}}]}));
 assert.eq([1], even.find().toArray().map(doc => doc._id));

@@ -257,6 +257,7 @@ codes! {
     PRIMARY_STEPPED_DOWN 189 "PrimarySteppedDown" RETRIABLE | NOT_PRIMARY;
     NO_SHARDING_ENABLED 193 "NoShardingEnabled" 0;
     BALANCER_INTERRUPTED 194 "BalancerInterrupted" 0;
+    VIEW_PIPELINE_MAX_SIZE_EXCEEDED 195 "ViewPipelineMaxSizeExceeded" 0;
     CHUNK_RANGE_CLEANUP_PENDING 200 "ChunkRangeCleanupPending" 0;
     CANNOT_BUILD_INDEX_KEYS 201 "CannotBuildIndexKeys" 0;
     NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT 202 "NetworkInterfaceExceededTimeLimit" NETWORK;

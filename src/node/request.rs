@@ -78,6 +78,18 @@ pub const NAMESPACE_BYTES_MAX: usize = query::pipeline::Namespace::BYTES_MAX;
 
 /// Refuses what the real server refuses as a collection name.
 pub fn check_collection_name(db: &str, collection: &str) -> Result<()> {
+    check_characters(db, collection)?;
+    if db.len() + collection.len() + 1 > NAMESPACE_BYTES_MAX {
+        bail!(
+            INVALID_NAMESPACE,
+            "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
+        );
+    }
+    Ok(())
+}
+
+/// The same whatever the length.
+pub fn check_characters(db: &str, collection: &str) -> Result<()> {
     check_database_name(db)?;
     let bad = collection.is_empty()
         || collection.starts_with('.')
@@ -87,12 +99,6 @@ pub fn check_collection_name(db: &str, collection: &str) -> Result<()> {
         || (collection.contains('$') && !collection.starts_with("$cmd") && collection != "oplog.$main");
     if bad {
         bail!(INVALID_NAMESPACE, "Invalid namespace specified '{db}.{collection}'");
-    }
-    if db.len() + collection.len() + 1 > NAMESPACE_BYTES_MAX {
-        bail!(
-            INVALID_NAMESPACE,
-            "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
-        );
     }
     Ok(())
 }

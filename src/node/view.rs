@@ -12,6 +12,8 @@ use storage::CollectionView;
 
 /// Views that may stand on one another.
 const DEPTH_MAX: usize = 20;
+/// The largest pipeline of a view.
+const PIPELINE_BYTES_MAX: usize = 16_000_000;
 
 /// A view's definition, as `system.views` stores it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +33,18 @@ impl View {
             given.iter().map(|e| e.value()).filter(|v| *v != ValueRef::Null).map(|v| v.to_value()).collect(),
         )
     }
+    /// # Errors
+    /// ViewPipelineMaxSizeExceeded (195).
+    fn check_size(&self) -> Result<()> {
+        let bytes = Value::Array(self.pipeline.clone()).to_holder().bytes().len();
+        if bytes > PIPELINE_BYTES_MAX {
+            bail!(
+                VIEW_PIPELINE_MAX_SIZE_EXCEEDED,
+                "View pipeline exceeds maximum size; maximum size is {PIPELINE_BYTES_MAX}"
+            );
+        }
+        Ok(())
+    }
     /// Checks the pipeline as a view of `db` would run it.
     ///
     /// # Errors
@@ -40,7 +54,9 @@ impl View {
         if self.on.is_empty() {
             bail!(BAD_VALUE, "'viewOn' cannot be empty");
         }
-        crate::request::check_collection_name(db, &self.on)?;
+        // The name may be longer than any collection's: the view is then empty.
+        crate::request::check_characters(db, &self.on)?;
+        self.check_size()?;
         for (at, stage) in self.pipeline.iter().enumerate() {
             match stage.as_document().and_then(|d| d.first()).map(|(name, _)| name) {
                 Some(name @ ("$out" | "$merge")) => bail!(

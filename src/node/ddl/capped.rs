@@ -25,13 +25,22 @@ const SLICE: usize = 200;
 /// Copies `from` into the new capped collection `to`.
 ///
 /// # Errors
-/// NamespaceNotFound (26), NamespaceExists (48), InvalidOptions (72) for a size that is none.
+/// NamespaceNotFound (26), NamespaceExists (48), InvalidOptions (72) for a size that is none, CommandNotSupportedOnView (166),
+/// IllegalOperation (20) for buckets of a time series.
 pub async fn clone_as(node: &Node, op: &Operation, from: &str, to: &str, size: i64) -> Result<()> {
     if size < 1 {
         bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
     }
+    for ns in [from, to] {
+        if split_namespace(ns).1.starts_with(BUCKETS_PREFIX) {
+            bail!(ILLEGAL_OPERATION, "the buckets of a time series cannot be cloned, nor be a clone: {ns}");
+        }
+    }
     let snapshot = snapshot_of(node, op, from).await?;
     let target = node.namespaces.slot(to);
+    if target.read_unchecked().view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cloneCollectionAsCapped not supported for views: {to}");
+    }
     if target.read_unchecked().collection.is_some() {
         bail!(
             NAMESPACE_EXISTS,

@@ -5,6 +5,7 @@
 
 use super::shapes;
 use crate::namespace::Slot;
+use crate::read::pseudo::OPLOG;
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::Validator;
@@ -35,6 +36,9 @@ async fn modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Doc
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;
     let change = change(request.body, split_namespace(&ns).1)?;
+    if ns == OPLOG && ["cappedSize", "cappedMax"].iter().any(|field| change.contains_key(field)) {
+        bail!(INVALID_OPTIONS, "Cannot modify the size of the oplog with collMod; use replSetResizeOplog");
+    }
     let dry_run = request.body.get("dryRun").is_some_and(|v| v.truthy());
     if dry_run && !change.get_document("index").is_some_and(|i| i.contains_key("unique")) {
         bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");

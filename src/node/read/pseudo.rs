@@ -8,7 +8,7 @@ use document::{DocBuf, Result, meter};
 use query::sort::Sorter;
 use std::sync::atomic::Ordering;
 
-const OPLOG: &str = "local.oplog.rs";
+pub(crate) const OPLOG: &str = "local.oplog.rs";
 const TRANSACTIONS: &str = "config.transactions";
 const PREIMAGES: &str = "config.system.preimages";
 const RETRY_IMAGES: &str = "config.image_collection";

@@ -4,11 +4,12 @@ use super::crud::{check_read_concern, conclude, node, write_cursor};
 use super::validate_api::unstable;
 use crate::auth::{listed, needs};
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
-use document::{Document, Result, ValueRef, bail, doc};
+use document::{Document, Result, ValueRef, bail, doc, err};
 use node::Node;
 use node::auth::Action as A;
 use node::ddl::commit_quorum::Quorum;
 use node::ddl::{self, shapes};
+use node::request::NAMESPACE_BYTES_MAX;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -182,9 +183,20 @@ async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
 }
 
 async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let (ns, size) = (request.namespace()?, capped_size(request)?);
+    let (ns, size) = (source(request, |name| name.contains('$'))?, capped_size(request)?);
     let done = ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await;
     conclude(context, reply, done.map(|()| Document::new())).await
+}
+
+/// The collection that is copied. A name that no collection can have counts as one that none has, where `unusable` says so.
+fn source(request: &Request<'_>, unusable: impl Fn(&str) -> bool) -> Result<String> {
+    let named = request.argument().and_then(|v| v.as_str());
+    request.namespace().map_err(|e| match named {
+        Some(name) if unusable(name) => {
+            err!(NAMESPACE_NOT_FOUND, "source collection {}.{name} does not exist", request.db)
+        }
+        _ => e,
+    })
 }
 
 /// The `size` of the two commands that make a collection capped. They are older than typed commands: unknown fields are
@@ -217,7 +229,8 @@ async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut R
     }
     let (to, size) = (request.string("toCollection")?.unwrap_or_default(), capped_size(request)?);
     node::request::check_collection_name(request.db, to)?;
-    let (from, to) = (request.namespace()?, format!("{}.{to}", request.db));
+    let long = |name: &str| request.db.len() + name.len() + 1 > NAMESPACE_BYTES_MAX;
+    let (from, to) = (source(request, long)?, format!("{}.{to}", request.db));
     let done = ddl::capped::clone_as(writable(context)?, &context.operation, &from, &to, size).await;
     conclude(context, reply, done.map(|()| Document::new())).await
 }

@@ -498,6 +498,20 @@ async fn a_default_write_concern_that_cannot_be_read_is_passed_over() {
     assert!(member.is_writable());
 }
 
+#[tokio::test]
+async fn a_panic_ends_a_reign_and_not_the_elections() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    member.outliving_panics(async { panic!("a test wants it") }).await;
+    member.wake_lonely();
+    let leads_again = async {
+        while !(member.is_writable() && member.replication.standing().term == 2) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), leads_again).await.expect("it leads again");
+}
+
 /// Views come and go with the entries that define them, for snapshots too, and keep their collation beside other entries.
 #[tokio::test]
 async fn views_of_a_member_are_those_of_its_definitions() {

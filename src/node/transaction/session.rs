@@ -223,14 +223,14 @@ impl Node {
 
     /// Makes a read outside transactions read all it touches as of one moment. Level snapshot: the time it names, or now, or the
     /// commit point where that lags behind. Level majority: the commit point, where that lags behind; else it reads what is
-    /// here and waits. `ns` says what it reads, if it may read the past at level majority.
+    /// here and waits. `names` says what it reads, if it may read the past at level majority.
     ///
     /// # Errors
     /// Those of the read concern; InvalidOptions (72) for a time nobody can have seen; SnapshotTooOld (239).
     pub async fn read_at_one_moment(
         self: &Arc<Node>,
         op: &Operation,
-        ns: impl FnOnce() -> Option<String>,
+        names: impl FnOnce() -> Option<Vec<String>>,
     ) -> Result<()> {
         if op.transaction().is_some() {
             return Ok(());
@@ -238,8 +238,8 @@ impl Node {
         op.begin_reading(self.past.edition());
         match self.read_level(op) {
             ReadLevel::Snapshot => Box::pin(self.read_snapshot(op)).await,
-            ReadLevel::Majority if self.replication.commit.is_shared() => match ns() {
-                Some(ns) => Box::pin(self.read_committed(op, &ns)).await,
+            ReadLevel::Majority if self.replication.commit.is_shared() => match names() {
+                Some(names) => Box::pin(self.read_committed(op, names)).await,
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -278,17 +278,19 @@ impl Node {
 
     /// The past at the commit point, for a read of level majority. Where it cannot be shown, the read goes the other way: it shows
     /// what is here and waits until that is committed.
-    async fn read_committed(self: &Arc<Node>, op: &Operation, ns: &str) -> Result<()> {
+    async fn read_committed(self: &Arc<Node>, op: &Operation, names: Vec<String>) -> Result<()> {
         self.await_named_times(op).await?;
         if let Some(after) = op.read_concern.after_cluster_time {
             self.await_commit_point(op, after).await?;
-            Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+            for ns in &names {
+                Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+            }
         }
         if !self.lags(op).await? {
             return Ok(());
         }
         let Some(moment) = self.committed_moment() else { return Ok(()) };
-        let rebuilt = match self.rebuild_for(&moment, ns) {
+        let rebuilt = match self.rebuild_for(&moment, names) {
             Err(e) if matches!(e.code, codes::SNAPSHOT_UNAVAILABLE | codes::SNAPSHOT_TOO_OLD) => {
                 return Ok(());
             }
@@ -309,30 +311,28 @@ impl Node {
         Ok(!op.interruptible(Box::pin(wait)).await?.is_ok_and(|committed| committed.is_ok()))
     }
 
-    /// A namespace at the moment, with what a view reads, if they can be read there.
+    /// The namespaces at the moment, with what views among them read, if all can be read there.
     ///
     /// # Errors
     /// SnapshotUnavailable (246), SnapshotTooOld (239) where the log has been cut since.
-    fn rebuild_for(&self, moment: &Moment, ns: &str) -> Result<BTreeMap<String, Frozen>> {
+    fn rebuild_for(&self, moment: &Moment, mut names: Vec<String>) -> Result<BTreeMap<String, Frozen>> {
         let mut rebuilt = BTreeMap::new();
-        let mut next = Some(ns.to_string());
-        while let Some(ns) = next.filter(|ns| !rebuilt.contains_key(ns)) {
+        while let Some(ns) = names.pop() {
+            if rebuilt.contains_key(&ns) {
+                continue;
+            }
             let slot = self.namespaces.slot(&ns);
             let frozen = moment.rebuilt(self, &slot)?;
             let live = slot.read_unchecked();
             check_catalog(&slot, &frozen, &live, moment.ts())?;
             let came = |p: &Arc<dyn Placement>| p.came_after(Timestamp::from_u64(moment.ts()));
-            let same_view = match (&frozen.view, &live.view) {
-                (None, None) => true,
-                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
-                _ => false,
-            };
-            if !same_view || live.placement.as_ref().is_some_and(came) {
+            if frozen.view != live.view || live.placement.as_ref().is_some_and(came) {
                 return Err(catalog_has_changed(&slot, moment.ts()));
             }
             drop(live);
-            let db = storage::split_namespace(&ns).0;
-            next = frozen.view.as_ref().map(|view| format!("{db}.{}", view.on));
+            if let Some(view) = &frozen.view {
+                names.extend(view.reads(self, storage::split_namespace(&ns).0)?);
+            }
             rebuilt.insert(ns, frozen);
         }
         Ok(rebuilt)

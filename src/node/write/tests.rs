@@ -293,7 +293,7 @@ async fn a_majority_read_that_a_rollback_overtook_is_not_answered() {
     };
     for level in [ReadLevel::Majority, ReadLevel::Snapshot, ReadLevel::Local] {
         let op = reading(level);
-        node.read_at_one_moment(&op, || Some(NS.to_string())).await.unwrap();
+        node.read_at_one_moment(&op, || Some(vec![NS.to_string()])).await.unwrap();
         node.await_read_committed(&op).await.unwrap();
         node.past.replace();
         let answered = node.await_read_committed(&op).await.map_err(|e| e.code);

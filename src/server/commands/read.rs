@@ -11,7 +11,7 @@ use crate::service::Service;
 use document::{Doc, Document, Element, Result, Value, doc};
 use node::auth::Owners;
 use node::operation::ClientInfo;
-use node::read;
+use node::{Node, read};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -74,7 +74,8 @@ pub const ROWS: &[Command] = &[
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
     let tails = || request.body.get("tailable").is_some_and(|v| v.truthy());
-    node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails())).await?;
+    node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails()).map(|ns| vec![ns]))
+        .await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -94,14 +95,14 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, || target(request)).await?;
+    node.read_at_one_moment(&context.operation, || target(request).map(|ns| vec![ns])).await?;
     reply.fields(&read::count::count(node, &context.operation, request.node).await?);
     node.await_read_committed(&context.operation).await
 }
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, || target(request)).await?;
+    node.read_at_one_moment(&context.operation, || target(request).map(|ns| vec![ns])).await?;
     read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -112,7 +113,8 @@ async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) 
         return write_on_primary(context, request, reply).await;
     }
     let plain = |_: &String| !writes(request) && !watches(request);
-    node.read_at_one_moment(&context.operation, || target(request).filter(plain)).await?;
+    let names = || target(request).filter(plain).map(|ns| with_joined(node, request, ns));
+    node.read_at_one_moment(&context.operation, names).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
@@ -161,6 +163,12 @@ async fn file_md5(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 fn target(request: &Request<'_>) -> Option<String> {
     let name = request.body.iter().next()?.value().as_str().filter(|name| !name.contains('$'))?;
     (!document::is_internal_database(request.db)).then(|| format!("{}.{name}", request.db))
+}
+
+/// The collection, and those that the stages of the pipeline read. One that cannot be parsed is refused later.
+fn with_joined(node: &Node, request: &Request<'_>, ns: String) -> Vec<String> {
+    let pipeline = stages(request).map(|stages| stages.to_array()).unwrap_or_default();
+    node.read_by(&ns, &pipeline).unwrap_or_else(|_| vec![ns])
 }
 
 /// Whether the pipeline ends in a stage that writes.

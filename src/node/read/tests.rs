@@ -1191,3 +1191,18 @@ async fn plan_caches_are_trimmed_under_no_latch() {
     found.join().unwrap().expect("found");
     assert!(node.plan_caches.of(uuid).unwrap().is_empty(), "nothing was trimmed");
 }
+
+/// A batch of a cursor is read in the history in which it began.
+#[tokio::test]
+async fn a_later_batch_that_a_rollback_overtook_is_not_answered() {
+    let node = node();
+    let documents: Vec<Value> = (0..3).map(|i| Value::from(doc! { "_id": i })).collect();
+    run_as(&node, &op(), doc! { "insert": "c", "documents": documents }).await.unwrap();
+    let first = run_as(&node, &op(), doc! { "find": "c", "batchSize": 1 }).await.unwrap();
+    let id = first.get_document("cursor").and_then(|c| c.get_i64("id")).unwrap();
+    let more = op();
+    run_as(&node, &more, doc! { "getMore": Value::Int64(id), "collection": "c" }).await.unwrap();
+    node.past.replace();
+    let answered = node.await_level_committed(&more, crate::operation::ReadLevel::Majority).await;
+    assert_eq!(answered.err().map(|e| e.code), Some(codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE));
+}

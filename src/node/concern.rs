@@ -3,7 +3,7 @@
 //! On a set of one, majority-committed means durable. Under a log that does not sync, appended counts as durable.
 
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
-use crate::replication::waiting;
+use crate::replication::{Replication, waiting};
 use crate::{Node, log_failed};
 use document::{Document, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
@@ -150,7 +150,7 @@ impl Node {
             op.interruptible(self.wait_all_committed()).await??;
         }
         match op.read_before(self.past.edition()) {
-            true => bail!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back"),
+            true => Err(Replication::rolled_back()),
             false => Ok(()),
         }
     }

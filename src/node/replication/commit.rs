@@ -95,6 +95,10 @@ impl CommitPoint {
 }
 
 impl Replication {
+    /// The error of a read that a rollback has overtaken.
+    pub fn rolled_back() -> document::Error {
+        err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back")
+    }
     /// The error of a write whose waiting was ended by a step-down.
     pub fn stepped_down() -> document::Error {
         err!(PRIMARY_STEPPED_DOWN, "Primary stepped down while waiting for replication")

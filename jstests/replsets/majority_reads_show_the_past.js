@@ -61,7 +61,7 @@ assert.commandFailedWithCode(db.runCommand({find: "c", readConcern: later, maxTi
 // So does a read that joins a collection which a majority does not have yet.
 const younger = [{$match: {_id: 1}}, {$lookup: {from: "made", pipeline: [], as: "all"}}];
 const joining = {aggregate: "c", pipeline: younger, cursor: {}, readConcern: majority};
-assert.commandFailedWithCode(db.runCommand(Object.assign({maxTimeMS: 400}, joining)), 50);
+assert.commandFailedWithCode(db.runCommand(Object.assign({}, joining, {maxTimeMS: 400})), 50);
 
 secondaries.forEach(letGo);
 assert.eq([{_id: 1, n: 2, all: [{_id: 1}]}], run(joining).cursor.firstBatch);

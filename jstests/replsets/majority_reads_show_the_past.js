@@ -65,7 +65,13 @@ const seen = assert.commandWorked(db.runCommand({find: "c"})).operationTime;
 const later = {level: "majority", afterClusterTime: seen};
 assert.commandFailedWithCode(db.runCommand({find: "c", readConcern: later, maxTimeMS: 400}), 50);
 
+// So does a read that joins a collection which a majority does not have yet.
+const younger = [{$match: {_id: 1}}, {$lookup: {from: "made", pipeline: [], as: "all"}}];
+const joining = {aggregate: "c", pipeline: younger, cursor: {}, readConcern: majority};
+assert.commandFailedWithCode(db.runCommand(Object.assign({}, joining, {maxTimeMS: 400})), 50);
+
 secondaries.forEach(letGo);
+assert.eq([{_id: 1, n: 2, all: [{_id: 1}]}], run(joining).cursor.firstBatch);
 assert.eq([here[0], here[2]], run({find: "c", sort: {_id: 1}, readConcern: later}).cursor.firstBatch);
 assert.eq([here[0], here[2]], run({find: "c", sort: {_id: 1}, readConcern: majority}).cursor.firstBatch);
 through.forEach((stage) => run(waiting(stage)));

@@ -3,8 +3,7 @@
 //! On a set of one, majority-committed means durable. Under a log that does not sync, appended counts as durable.
 
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
-use crate::past::rolled_back;
-use crate::replication::waiting;
+use crate::replication::{Replication, waiting};
 use crate::{Node, log_failed};
 use document::{Document, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
@@ -170,7 +169,7 @@ impl Node {
             op.interruptible(self.wait_all_committed()).await??;
         }
         match op.read_before(self.past.edition()) {
-            true => Err(rolled_back()),
+            true => Err(Replication::rolled_back()),
             false => Ok(()),
         }
     }

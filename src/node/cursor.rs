@@ -10,6 +10,7 @@
 use crate::memory;
 use crate::operation::{Operation, ReadLevel, SessionId};
 use crate::read::rows::Rows;
+use crate::transaction::Transaction;
 use document::{DocBuf, Error, Result, bail, codes, err};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub struct Cursor {
     pub level: ReadLevel,
     /// It reads at one moment to its end, however long its client waits.
     pub keeps_snapshot: bool,
+    /// That moment, where later batches read more than the snapshot that the rows hold.
+    pub reader: Option<Arc<Transaction>>,
     /// What its batches have not used yet of the time that `maxTimeMS` gave them together.
     pub time_left: Option<Duration>,
     /// The command that opened it, for currentOp.

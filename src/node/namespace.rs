@@ -122,8 +122,9 @@ impl SlotState {
     /// Takes the collection out of the slot.
     pub fn uninstall(&mut self) -> Option<Collection> {
         (self.validator, self.capped, self.keeps_images) = (None, None, false);
+        let collection = self.collection.take()?;
         self.collation.store(Arc::default());
-        self.collection.take()
+        Some(collection)
     }
     /// Puts a view into the slot, or takes it out.
     pub fn set_view(&mut self, view: Option<Arc<crate::view::View>>) {

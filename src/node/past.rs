@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A prepared transaction is visible from its commitTimestamp, which may lie before the entry that commits it. So the log is
-//! read to its end for such entries; whoever reads at T has waited for what was prepared.
+//! read for such entries to where it ended when the moment was chosen; whoever reads at T has waited for what was prepared.
+//! What is committed later belongs to no collection of the moment, whenever that is rebuilt.
 //!
 //! Record ids come out as they are in the live collection, since each insert takes the next one.
 //!
@@ -22,20 +23,24 @@ use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::operation::Operation;
 use crate::snapshots::{Frozen, NodeSnapshot};
+use crate::view::View;
 use crate::{Node, log_failed};
-use document::{Doc, Error, Result, Timestamp, codes, err};
+use document::{Doc, Error, Result, Timestamp, ValueRef, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use storage::Collection;
 use storage::entry::{Entry, Op};
 use storage::log::{LogError, ReadFrom};
+use storage::{Collection, CollectionView};
 use tokio::sync::watch;
 
 /// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
 const LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// Where the views of a database are defined.
+const VIEWS: &str = "system.views";
 
 struct Kept {
     snapshot: Arc<NodeSnapshot>,
@@ -66,6 +71,15 @@ impl Past {
     pub(crate) fn editions(&self) -> watch::Receiver<u64> {
         self.replaced.subscribe()
     }
+    /// Keeps a snapshot, unless what it shows was replaced since it was taken.
+    fn keep(&self, snapshot: Arc<NodeSnapshot>, position: u64) {
+        let mut kept = self.kept.lock();
+        // Asked under the lock: a replacement that comes now empties what is kept.
+        let is_past = snapshot.edition == self.edition();
+        if is_past && kept.back().is_none_or(|k| k.snapshot.ts < snapshot.ts) {
+            kept.push_back(Kept { snapshot, position, taken: Instant::now() });
+        }
+    }
     /// The newest that is kept of `at` or before.
     fn newest(&self, at: u64) -> Option<Arc<NodeSnapshot>> {
         let kept = self.kept.lock();
@@ -77,21 +91,28 @@ impl Past {
 #[derive(Clone)]
 pub struct Moment {
     base: Arc<NodeSnapshot>,
-    /// The log is done again up to here; `None`: the base is the moment.
-    until: Option<u64>,
+    /// How far the log is done again; `None`: the base is the moment.
+    until: Option<Until>,
+}
+
+#[derive(Clone, Copy)]
+struct Until {
+    ts: u64,
+    /// Entries behind this one are not read: they commit nothing that belongs to the moment.
+    read: u64,
 }
 
 impl Moment {
     pub(crate) fn of(base: Arc<NodeSnapshot>) -> Moment {
         Moment { base, until: None }
     }
-    /// `ts` or before, from a base of that time or before.
-    pub(crate) fn at(base: Arc<NodeSnapshot>, ts: u64) -> Moment {
-        Moment { base, until: Some(ts) }
+    /// `ts`, from a base of that time or before, by a log whose last entry is of the time `read`.
+    pub(crate) fn at(base: Arc<NodeSnapshot>, ts: u64, read: u64) -> Moment {
+        Moment { base, until: Some(Until { ts, read }) }
     }
     /// The timestamp of what is read.
     pub fn ts(&self) -> u64 {
-        self.until.unwrap_or(self.base.ts)
+        self.until.map_or(self.base.ts, |until| until.ts)
     }
     /// What a namespace holds now, where the base is the moment; else [`Moment::rebuilt`] says.
     pub(crate) fn base(&self) -> Option<&NodeSnapshot> {
@@ -104,17 +125,35 @@ impl Moment {
     /// SnapshotUnavailable (246) where the log cannot be done again, as over a rename.
     pub(crate) fn rebuilt(&self, node: &Node, slot: &Slot) -> Result<Frozen> {
         let frozen = self.base.read(slot, &slot.read_unchecked());
-        let mut replay = Replay { ns: &slot.ns, at: self.ts(), collections: BTreeMap::new() };
+        let views = format!("{}.{VIEWS}", storage::split_namespace(&slot.ns).0);
+        let mut replay = Replay::new(&slot.ns, &views, self.until, self.base.ts);
         if let Some(c) = &frozen.collection {
             replay.collections.insert(slot.ns.clone(), c.branch());
         }
         replay.run(node, self.base.ts)?;
         let collection = replay.collections.get(&slot.ns).map(Collection::snapshot);
-        Ok(Frozen { collection, view: frozen.view })
+        let view = match replay.views_changed && slot.ns != views {
+            true => self.view(node, &views, &slot.ns)?,
+            false => frozen.view,
+        };
+        Ok(Frozen { collection, view })
+    }
+
+    /// The view of a name, by the definitions of its database at the moment.
+    fn view(&self, node: &Node, views: &str, ns: &str) -> Result<Option<Arc<View>>> {
+        let definitions = self.rebuilt(node, &node.namespaces.slot(views))?.collection;
+        let found = definitions.as_ref().and_then(|c| c.find_id(ValueRef::String(ns)));
+        let view = found.and_then(|(_, d)| View::from_document(&d.to_document()));
+        Ok(view.map(|(_, view)| Arc::new(view)))
     }
 }
 
 impl Node {
+    /// A number that changes when what was written here is taken back.
+    pub fn past_edition(&self) -> u64 {
+        self.past.edition()
+    }
+
     /// Keeps the node as it is now for later reads in the past, and lets go of what is older than `window`. In a set of several
     /// members the newest that is committed stays, for reads of level majority.
     pub fn remember(&self, window: Duration) {
@@ -122,7 +161,7 @@ impl Node {
         let unchanged = self.past.kept.lock().back().is_some_and(|k| k.position == position);
         let shared = self.replication.commit.is_shared();
         if !unchanged && (shared || !window.is_zero()) {
-            self.keep_moment(Arc::new(self.snapshot()));
+            self.past.keep(Arc::new(self.snapshot()), self.log.appended());
         }
         let committed = if shared { self.committed().ts } else { u64::MAX };
         let mut gone = Vec::new();
@@ -143,13 +182,6 @@ impl Node {
         }
         drop(kept);
         drop(gone);
-    }
-
-    fn keep_moment(&self, snapshot: Arc<NodeSnapshot>) {
-        let mut kept = self.past.kept.lock();
-        if kept.back().is_none_or(|k| k.snapshot.ts < snapshot.ts) {
-            kept.push_back(Kept { snapshot, position: self.log.appended(), taken: Instant::now() });
-        }
     }
 
     /// All collections now, or at the time given. Waits for prepared transactions, whose outcome may belong to it.
@@ -179,14 +211,14 @@ impl Node {
         }
         let base = self.past.newest(at.as_u64()).ok_or_else(|| too_old(at))?;
         // Also where the base was taken at this very time: a transaction that was prepared then may be visible from before.
-        Ok(Moment::at(base, at.as_u64()))
+        Ok(Moment::at(base, at.as_u64(), self.log.last_optime().ts))
     }
 
     /// All collections at the commit point; `None` where nothing that old is kept. A transaction that was decided since is seen if
     /// its commitTimestamp is of that time: with its preparation a majority has it, and its outcome is settled.
     pub(crate) fn committed_moment(&self) -> Option<Moment> {
         let at = self.committed().ts;
-        Some(Moment::at(self.past.newest(at)?, at))
+        Some(Moment::at(self.past.newest(at)?, at, self.log.last_optime().ts))
     }
 
     /// Whether the node can be read as of `at`.
@@ -197,7 +229,7 @@ impl Node {
     /// Keeps the moment of a snapshot read, so that the session's later reads find it.
     pub(crate) fn keep_read(&self, moment: &Moment) {
         if moment.until.is_none() {
-            self.keep_moment(moment.base.clone());
+            self.past.keep(moment.base.clone(), self.log.appended());
         }
     }
 }
@@ -206,10 +238,20 @@ impl Node {
 struct Replay<'a> {
     ns: &'a str,
     at: u64,
+    /// The newest entry that is read.
+    last: u64,
     collections: BTreeMap<String, Collection>,
+    /// Where the views of its database are defined, and whether these definitions have changed.
+    views: &'a str,
+    views_changed: bool,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(ns: &'a str, views: &'a str, until: Option<Until>, base: u64) -> Replay<'a> {
+        let Until { ts, read } = until.unwrap_or(Until { ts: base, read: base });
+        Replay { ns, at: ts, last: read, collections: BTreeMap::new(), views, views_changed: false }
+    }
+
     fn run(&mut self, node: &Node, from: u64) -> Result<()> {
         let at = Timestamp::from_u64(self.at);
         let read_failed = |e: LogError| match e {
@@ -223,6 +265,9 @@ impl Replay<'_> {
             if frame.optime.ts <= from {
                 kept = true;
                 continue;
+            }
+            if frame.optime.ts > self.last {
+                break;
             }
             if !kept {
                 return Err(too_old(at));
@@ -267,7 +312,8 @@ impl Replay<'_> {
     }
 
     fn apply(&mut self, entry: &Entry<'_>) -> Result<()> {
-        if !self.concerns(entry) {
+        self.views_changed |= self.concerns(entry, self.views);
+        if !self.concerns(entry, self.ns) {
             return Ok(());
         }
         storage::recovery::apply_operation(&mut self.collections, entry, &partial_predicate).map_err(
@@ -278,25 +324,20 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn concerns(&self, entry: &Entry<'_>) -> bool {
-        let (db, name) = storage::split_namespace(self.ns);
+    fn concerns(&self, entry: &Entry<'_>, ns: &str) -> bool {
+        let (db, name) = storage::split_namespace(ns);
         match (entry.op, entry.command()) {
             (Op::Noop, _) => false,
             (Op::Command, Some(("renameCollection" | "tesseraFork", from))) => {
-                from.as_str() == Some(self.ns) || entry.o.get_str("to") == Some(self.ns)
+                from.as_str() == Some(ns) || entry.o.get_str("to") == Some(ns)
             }
             (Op::Command, Some(("dropDatabase", _))) => false,
             (Op::Command, Some((_, target))) => {
                 storage::split_namespace(entry.ns).0 == db && target.as_str() == Some(name)
             }
-            _ => entry.ns == self.ns,
+            _ => entry.ns == ns,
         }
     }
-}
-
-/// The error of a read that a rollback has overtaken.
-pub(crate) fn rolled_back() -> Error {
-    err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back")
 }
 
 fn too_old(at: Timestamp) -> Error {
@@ -326,7 +367,7 @@ mod tests {
         node.replication.commit.set_shared(true);
         let mut before_the_log = node.snapshot();
         before_the_log.ts = 1;
-        node.keep_moment(Arc::new(before_the_log));
+        node.past.keep(Arc::new(before_the_log), node.log.appended());
         node.replication.commit.advance(OpTime { ts: 2, term: 0 });
         let mut op = Operation::internal();
         op.read_concern =
@@ -336,6 +377,52 @@ mod tests {
         assert_eq!(moment.rebuilt(&node, &slot).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
         node.read_at_one_moment(&op, || Some(vec!["d.c".to_string()])).await.unwrap();
         assert!(op.transaction().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_of_what_was_rolled_back_is_not_kept() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let (before, at) = (Arc::new(node.snapshot()), node.log.last_optime().ts);
+        node.past.replace();
+        node.past.keep(before, node.log.appended());
+        assert!(node.past.newest(at).is_none());
+        node.past.keep(Arc::new(node.snapshot()), node.log.appended());
+        assert!(node.past.newest(at).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_view_is_read_as_it_was_defined_then() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let op = Operation::internal();
+        let run = async |command: document::Document| {
+            let body = command.to_doc_buf();
+            let request = crate::Request { db: "d", body: body.doc(), sequences: &[] };
+            let done = match request.name() {
+                "create" => crate::ddl::collections::create(&node, &op, request).await,
+                _ => crate::ddl::coll_mod::coll_mod(&node, &op, request).await,
+            };
+            done.unwrap();
+            node.log.last_optime().ts
+        };
+        LocalClient::new(node.clone()).ensure_collection("d.c", &[]).await.unwrap();
+        node.remember(Duration::from_secs(60));
+        let before = node.log.last_optime().ts;
+        let made = run(doc! { "create": "v", "viewOn": "c", "pipeline": document::array![] }).await;
+        let changed = run(doc! { "collMod": "v", "viewOn": "b", "pipeline": document::array![] }).await;
+        let drop = crate::ddl::collections::drop_collection(&node, &op, "d.v", false);
+        drop.await.unwrap();
+        let dropped = node.log.last_optime().ts;
+        let on = |at: u64| {
+            let moment = Moment::at(node.past.newest(at).unwrap(), at, dropped);
+            let frozen = moment.rebuilt(&node, &node.namespaces.slot("d.v")).unwrap();
+            frozen.view.map(|view| view.on.clone())
+        };
+        assert_eq!(
+            [before, made, changed, dropped].map(on),
+            [None, Some("c".to_string()), Some("b".to_string()), None]
+        );
     }
 
     /// What was written under the other name would be missing.
@@ -350,7 +437,7 @@ mod tests {
         local.put("d.other", &doc! { "_id": 2i64 }).await.unwrap();
         rename(&node, &op, "d.other", "d.c", DropTarget::Refuse).await.unwrap();
         let last = node.log.last_optime().ts;
-        let moment = Moment::at(node.past.newest(last).unwrap(), last);
+        let moment = Moment::at(node.past.newest(last).unwrap(), last, last);
         let rebuilt = moment.rebuilt(&node, &node.namespaces.slot("d.c"));
         assert_eq!(rebuilt.err().map(|e| e.code), Some(codes::SNAPSHOT_UNAVAILABLE));
     }

@@ -66,6 +66,8 @@ pub struct NodeSnapshot {
     epoch: u64,
     /// Timestamp of the newest entry that it sees.
     pub ts: u64,
+    /// Of the node's past ([`crate::past::Past::edition`]).
+    pub(crate) edition: u64,
 }
 
 impl Node {
@@ -75,7 +77,12 @@ impl Node {
         let mut board = self.snapshots.board.lock();
         let epoch = self.snapshots.epoch.fetch_add(1, Ordering::Relaxed) + 1;
         *board.live.entry(epoch).or_default() += 1;
-        NodeSnapshot { snapshots: self.snapshots.clone(), epoch, ts: self.log.last_optime().ts }
+        NodeSnapshot {
+            snapshots: self.snapshots.clone(),
+            epoch,
+            ts: self.log.last_optime().ts,
+            edition: self.past.edition(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Origin};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail};
 use query::pipeline::{Context, Namespace, parse};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::CollectionView;
 
@@ -235,17 +236,38 @@ impl Node {
         let defines =
             |s: &&Arc<Slot>| s.ns.ends_with(".system.views") && !crate::fork::is_hidden(&s.database.name);
         for slot in self.namespaces.all().iter().filter(defines) {
-            let definitions: Vec<Document> = match &slot.read_unchecked().collection {
-                Some(c) => {
-                    let mut records = c.records();
-                    let first = records.first();
-                    std::iter::successors(first, |_| records.next()).map(|(_, d)| d.to_document()).collect()
-                }
-                None => continue,
-            };
-            for (ns, view) in definitions.iter().filter_map(View::from_document) {
+            for (ns, view) in defined_in(slot) {
                 self.namespaces.slot(&ns).write_unchecked().set_view(Some(Arc::new(view)));
             }
         }
     }
+
+    /// Makes the views of a database what its `system.views` says. One that stays is there all the time. To be called under the
+    /// gate: a snapshot of the node has the views with their definitions.
+    pub(crate) fn reload_views(&self, db: &str) {
+        let mut defined = defined_in(&self.namespaces.slot(&format!("{db}.system.views")));
+        let put = |slot: &Slot, view: Option<View>| {
+            let mut state = slot.write_unchecked();
+            if state.view.as_deref() != view.as_ref() {
+                self.snapshots.before_change(slot, &mut state);
+                state.set_view(view.map(Arc::new));
+            }
+        };
+        for slot in self.namespaces.of_database(db) {
+            put(&slot, defined.remove(&slot.ns));
+        }
+        for (ns, view) in defined {
+            put(&self.namespaces.slot(&ns), Some(view));
+        }
+    }
+}
+
+/// The views that a `system.views` defines, by name.
+fn defined_in(slot: &Slot) -> BTreeMap<String, View> {
+    let state = slot.read_unchecked();
+    let Some(c) = &state.collection else { return BTreeMap::new() };
+    let mut records = c.records();
+    let first = records.first();
+    let all = std::iter::successors(first, |_| records.next());
+    all.filter_map(|(_, d)| View::from_document(&d.to_document())).collect()
 }

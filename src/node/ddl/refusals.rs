@@ -21,7 +21,7 @@ async fn run(node: &Arc<Node>, command: Document) -> Result<Document> {
         "collMod" => return ddl::coll_mod::coll_mod(node, &op, r).await,
         "createIndexes" => return ddl::indexes::create_indexes(node, &op, r).await,
         "count" => return read::count::count(node, &op, r).await,
-        "distinct" => read::distinct::distinct(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
+        "distinct" => drop(read::distinct::distinct(node, &op, r, &mut DocWriter::resume(&mut out)).await?),
         "aggregate" => read::aggregate::aggregate(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
         "getMore" => read::get_more::get_more(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
         other => panic!("no {other} here"),

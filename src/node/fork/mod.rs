@@ -350,8 +350,9 @@ fn concluded(node: &Node, gone: Vec<Collection>, concerns: impl Fn(&str) -> bool
         .filter(|slot| concerns(&slot.ns))
         .map(|slot| slot.database.name.clone())
         .collect();
-    for db in databases {
-        node.reload_views(&db);
+    {
+        let _gate = node.gate.read();
+        databases.iter().for_each(|db| node.reload_views(db));
     }
     node.cursors.kill_where(|ns, _| concerns(ns));
     for collection in gone {

@@ -635,6 +635,7 @@ pub async fn aggregate(
             Cursor {
                 ns: ns.clone(),
                 session: op.session.as_ref().map(|s| s.lsid),
+                reader: rows.reader(op),
                 rows,
                 no_timeout: false,
                 transaction: op.transaction_number(),

@@ -342,6 +342,7 @@ fn cursor(
     Cursor {
         ns: ns.to_string(),
         session: op.session.as_ref().map(|s| s.lsid),
+        reader: rows.reader(op),
         rows,
         no_timeout: command.no_timeout,
         transaction: op.transaction_number(),

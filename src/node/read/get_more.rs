@@ -123,6 +123,10 @@ async fn more(
             resume(node, &source, uuid, &mut cursor.rows)?;
         }
     }
+    if let Some(moment) = &cursor.reader {
+        op.join(moment.clone());
+    }
+    op.begin_reading(node.past.edition());
     let mut batch = Batch::new(match command.batch_size {
         0 => usize::MAX,
         n => usize::try_from(n).unwrap_or(usize::MAX),

@@ -5,6 +5,7 @@ use super::tail::TailRows;
 use crate::change_stream::ChangeStreamRows;
 use crate::exec::{Output, Query};
 use crate::oplog_view::OplogRows;
+use crate::transaction::Transaction;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Error, Result, Timestamp, err};
 use runtime::Instant;
@@ -119,6 +120,11 @@ impl Rows {
     /// The cluster time at which it reads, for a snapshot read.
     pub fn read_time(&self, op: &Operation) -> Option<Timestamp> {
         op.transaction().and_then(|t| t.read_time())
+    }
+    /// The moment of a read outside transactions, if later batches need it: the stages of a pipeline may read other collections.
+    pub fn reader(&self, op: &Operation) -> Option<Arc<Transaction>> {
+        let moment = op.transaction().filter(|t| t.only_reads());
+        moment.filter(|_| matches!(self, Rows::Pipeline(_))).cloned()
     }
     /// Gives back what an idle cursor need not hold.
     pub fn release(&mut self) -> Option<CollectionSnapshot> {

@@ -46,7 +46,7 @@ async fn run_as(node: &Arc<Node>, op: &Arc<Operation>, command: Document) -> Res
         "find" => super::find::find(node, op, request, &mut w).await?,
         "getMore" => super::get_more::get_more(node, op, request, &mut w).await?,
         "aggregate" => super::aggregate::aggregate(node, op, request, &mut w).await?,
-        "distinct" => super::distinct::distinct(node, op, request, &mut w).await?,
+        "distinct" => drop(super::distinct::distinct(node, op, request, &mut w).await?),
         "count" => return super::count::count(node, op, request).await,
         "killCursors" => return super::get_more::kill_cursors(node, request),
         "explain" => return super::explain::explain(node, op, request).await,
@@ -1190,4 +1190,19 @@ async fn plan_caches_are_trimmed_under_no_latch() {
     drop(held);
     found.join().unwrap().expect("found");
     assert!(node.plan_caches.of(uuid).unwrap().is_empty(), "nothing was trimmed");
+}
+
+/// A batch of a cursor is read in the history in which it began.
+#[tokio::test]
+async fn a_later_batch_that_a_rollback_overtook_is_not_answered() {
+    let node = node();
+    let documents: Vec<Value> = (0..3).map(|i| Value::from(doc! { "_id": i })).collect();
+    run_as(&node, &op(), doc! { "insert": "c", "documents": documents }).await.unwrap();
+    let first = run_as(&node, &op(), doc! { "find": "c", "batchSize": 1 }).await.unwrap();
+    let id = first.get_document("cursor").and_then(|c| c.get_i64("id")).unwrap();
+    let more = op();
+    run_as(&node, &more, doc! { "getMore": Value::Int64(id), "collection": "c" }).await.unwrap();
+    node.past.replace();
+    let answered = node.await_level_committed(&more, crate::operation::ReadLevel::Majority).await;
+    assert_eq!(answered.err().map(|e| e.code), Some(codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE));
 }

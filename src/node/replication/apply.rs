@@ -12,14 +12,13 @@
 //! An entry that does not fit means that the two logs or the two trees differ: nothing of it is applied, and the caller has
 //! this member copy everything anew.
 
+use crate::Node;
 use crate::namespace::SlotState;
 use crate::open::{apply_session_fields, partial_predicate};
-use crate::{Node, view::View};
 use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op, RETRY_IMAGES};
 use storage::log::{Class, OpTime, Position};
@@ -182,8 +181,8 @@ impl Node {
         let slot = self.namespaces.slot(ns);
         let observers = self.observers.of(ns);
         let mut done = 0;
+        let _gate = self.gate.read();
         {
-            let _gate = self.gate.read();
             let mut state = slot.write_unchecked();
             self.snapshots.before_change(&slot, &mut state);
             for fetched in entries.iter().take(RUN_MAX) {
@@ -225,7 +224,7 @@ impl Node {
         let replaces = has_forks(entry);
         let builds = self.builds_indexes();
         let mut gone = HashMap::new();
-        let views = {
+        {
             let _gate = self.gate.write();
             let mut between = self.replication.between.0.lock();
             let mut states: Vec<RwLockWriteGuard<'_, SlotState>> = Vec::with_capacity(slots.len());
@@ -260,14 +259,15 @@ impl Node {
             outcome.map_err(|reason| err!(INTERNAL_ERROR, "{reason}"))?;
             self.append_fetched(fetched);
             self.replication.metrics.operations.count(entry);
-            slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
-        };
+            drop(states);
+            if !replaces {
+                views_of(entry).iter().for_each(|db| self.reload_views(db));
+            }
+        }
         gone.into_iter().for_each(|(uuid, ns)| self.forget_dropped(uuid, &ns));
         if replaces {
             self.cursors.kill_where(|_, _| true);
             self.load_views();
-        } else if views {
-            self.reload_views(split_namespace(entry.ns).0);
         }
         Ok(())
     }
@@ -275,26 +275,6 @@ impl Node {
     fn append_fetched(&self, fetched: &Fetched) {
         self.log.append_at(Class::Oplog, fetched.optime, fetched.wall, &[fetched.payload.bytes()]);
         apply_session_fields(&self.sessions, fetched.payload.doc(), fetched.optime, fetched.wall);
-    }
-
-    /// Makes the views of a database what its `system.views` says.
-    pub(crate) fn reload_views(&self, db: &str) {
-        for slot in self.namespaces.of_database(db) {
-            slot.write_unchecked().view = None;
-        }
-        let slot = self.namespaces.slot(&format!("{db}.system.views"));
-        let definitions: Vec<(String, View)> = match &slot.read_unchecked().collection {
-            Some(c) => {
-                let mut records = c.records();
-                let first = records.first();
-                let all = std::iter::successors(first, |_| records.next());
-                all.filter_map(|(_, d)| View::from_document(&d.to_document())).collect()
-            }
-            None => return,
-        };
-        for (ns, view) in definitions {
-            self.namespaces.slot(&ns).write_unchecked().view = Some(Arc::new(view));
-        }
     }
 }
 
@@ -316,13 +296,31 @@ fn tell(observer: &dyn crate::observer::WriteObserver, c: &storage::Collection, 
 
 /// Whether collections take the place of others.
 fn has_forks(entry: &Entry<'_>) -> bool {
-    let Some(("applyOps", operations)) = entry.command() else { return false };
     let first = |d: document::Doc<'_>| {
         let o = d.get_document("o").and_then(|o| o.iter().next());
         o.is_some_and(|e| e.name() == "tesseraFork")
     };
-    let operations = operations.as_array().into_iter().flat_map(|list| list.iter());
-    operations.filter_map(|e| e.value().as_document()).any(first)
+    operations(entry).any(first)
+}
+
+/// What an `applyOps` consists of.
+fn operations<'a>(entry: &Entry<'a>) -> impl Iterator<Item = Doc<'a>> {
+    let list = match entry.command() {
+        Some(("applyOps", list)) => list.as_array(),
+        _ => None,
+    };
+    list.into_iter().flat_map(|list| list.iter()).filter_map(|e| e.value().as_document())
+}
+
+/// The databases whose views a command may have changed, alone or with others in one entry.
+fn views_of(entry: &Entry<'_>) -> BTreeSet<String> {
+    let defining = |e: &Entry<'_>| {
+        let (db, name) = split_namespace(e.ns);
+        let target = e.command().and_then(|(_, target)| target.as_str());
+        (name == "system.views" || target == Some("system.views")).then(|| db.to_string())
+    };
+    let inner = operations(entry).filter_map(|o| defining(&Entry::read(o).ok()?));
+    inner.chain(defining(entry)).collect()
 }
 
 /// The namespaces that a command changes; `None` when it can be any.

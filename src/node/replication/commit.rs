@@ -9,7 +9,6 @@
 //! Invariant: the commit point never falls.
 
 use super::Replication;
-use crate::past::rolled_back;
 use crate::{Node, Operation, log_failed};
 use document::{Result, Timestamp, err};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,6 +96,10 @@ impl CommitPoint {
 }
 
 impl Replication {
+    /// The error of a read that a rollback has overtaken.
+    pub fn rolled_back() -> document::Error {
+        err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what was read may have been rolled back")
+    }
     /// The error of a write whose waiting was ended by a step-down.
     pub fn stepped_down() -> document::Error {
         err!(PRIMARY_STEPPED_DOWN, "Primary stepped down while waiting for replication")
@@ -175,7 +178,7 @@ impl Node {
             tokio::select! {
                 biased;
                 _ = points.wait_for(|point| point.ts >= time.as_u64()) => Ok(()),
-                _ = editions.wait_for(|edition| op.read_before(*edition)) => Err(rolled_back()),
+                _ = editions.wait_for(|edition| op.read_before(*edition)) => Err(Replication::rolled_back()),
             }
         };
         op.interruptible(reached).await?

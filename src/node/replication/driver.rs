@@ -12,6 +12,7 @@ use crate::local::LocalClient;
 use crate::open::new_primary_message;
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, doc, err};
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use protocol::replication::member::{Action, Vote, VoteRequest};
 use runtime::simulation::{self, Check};
@@ -306,9 +307,7 @@ impl Node {
             loop {
                 let Some(node) = weak.upgrade() else { return };
                 let timeout = node.replication.look(|m| m.config().map(|c| c.election_timeout_ms()));
-                let mut actions = node.positions();
-                actions.extend(node.replication.with(|m, now, offset| m.tick(now, offset)));
-                node.perform_quietly(actions).await;
+                node.outliving_panics(node.tick()).await;
                 drop(node);
                 let tick = Duration::from_millis(timeout.unwrap_or(1000) / 20)
                     .clamp(Duration::from_millis(5), TICK_MAX);
@@ -318,6 +317,22 @@ impl Node {
         tasks.push(ticks.abort_handle());
         tasks.push(runtime::spawn(super::fetch::follow(Arc::downgrade(self))).abort_handle());
         tasks.push(runtime::spawn(super::fetch::report(Arc::downgrade(self))).abort_handle());
+    }
+
+    async fn tick(self: &Arc<Self>) {
+        let mut actions = self.positions();
+        actions.extend(self.replication.with(|m, now, offset| m.tick(now, offset)));
+        self.perform_quietly(actions).await;
+    }
+
+    /// Does work without which a member would never stand nor step down again, should it end. A panic ends the reign: nobody knows how
+    /// far its work came.
+    pub(super) async fn outliving_panics(self: &Arc<Self>, work: impl Future<Output = ()>) {
+        if std::panic::AssertUnwindSafe(work).catch_unwind().await.is_err() {
+            self.replication.note("A panic while time was told to the elections", Document::new());
+            let actions = self.replication.with(|m, now, offset| m.step_down(now, offset));
+            self.perform_quietly(actions).await;
+        }
     }
 
     /// A member that is alone stands again when its time has come.
@@ -337,8 +352,7 @@ impl Node {
                 if done || node.log.health().is_err() {
                     return;
                 }
-                let actions = node.replication.with(|m, now, offset| m.tick(now, offset));
-                node.perform_quietly(actions).await;
+                node.outliving_panics(node.tick()).await;
             }
         });
     }

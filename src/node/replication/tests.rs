@@ -497,3 +497,57 @@ async fn a_default_write_concern_that_cannot_be_read_is_passed_over() {
     assert!(member.resume_set().await.unwrap());
     assert!(member.is_writable());
 }
+
+#[tokio::test]
+async fn a_panic_ends_a_reign_and_not_the_elections() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    member.outliving_panics(async { panic!("a test wants it") }).await;
+    member.wake_lonely();
+    let leads_again = async {
+        while !(member.is_writable() && member.replication.standing().term == 2) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), leads_again).await.expect("it leads again");
+}
+
+/// Views come and go with the entries that define them, for snapshots too, and keep their collation beside other entries.
+#[tokio::test]
+async fn views_of_a_member_are_those_of_its_definitions() {
+    let follower = node(Some("rs"));
+    let french = document::Collation::of_document(&doc! { "locale": "fr" }).unwrap();
+    let apply = |ts: u64, mut entry: Document| {
+        let mut shown = doc! { "ts": Timestamp::from_u64(ts), "t": 1i64, "v": 2i64 };
+        shown.0.append(&mut entry.0);
+        follower.apply_entries(&[super::apply::Fetched::read(shown.to_doc_buf().doc()).unwrap()]).unwrap();
+    };
+    let uuid = Value::uuid([7; 16]);
+    let on = |slot: &crate::namespace::Slot| slot.read_unchecked().view.as_ref().map(|v| v.on.clone());
+    let definition = |on: &str| {
+        let view = doc! { "_id": "d.v", "viewOn": on, "pipeline": document::array![], "collation": { "locale": "fr" } };
+        Value::from(view)
+    };
+    let slot = follower.namespaces.slot("d.v");
+    apply(1 << 32, doc! { "op": "c", "ns": "d.$cmd", "ui": uuid.clone(), "o": { "create": "system.views" } });
+    let before = follower.snapshot();
+    let key = doc! { "_id": "d.v" };
+    apply(
+        2 << 32,
+        doc! { "op": "i", "ns": "d.system.views", "ui": uuid.clone(), "o": definition("a"), "o2": key.clone() },
+    );
+    assert_eq!(on(&slot), Some("a".to_string()));
+    assert!(before.read(&slot, &slot.read_unchecked()).view.is_none());
+    let between = follower.snapshot();
+    apply(3 << 32, doc! { "op": "u", "ns": "d.system.views", "ui": uuid, "o": definition("b"), "o2": key });
+    assert_eq!(on(&slot), Some("b".to_string()));
+    let then = between.read(&slot, &slot.read_unchecked()).view.unwrap();
+    assert_eq!(then.on, "a");
+    let other = doc! { "_id": "d.w", "viewOn": "c", "pipeline": document::array![] };
+    let insert = doc! { "op": "i", "ns": "d.system.views", "ui": Value::uuid([7; 16]), "o": other };
+    apply(4 << 32, doc! { "op": "c", "ns": "admin.$cmd", "o": { "applyOps": [insert] } });
+    assert_eq!(on(&follower.namespaces.slot("d.w")), Some("c".to_string()));
+    // One that may concern any namespace takes all collections out of their slots and puts them back.
+    apply(5 << 32, doc! { "op": "c", "ns": "admin.$cmd", "o": { "abortTransaction": 1 } });
+    assert_eq!(slot.collation(), french);
+}

@@ -344,6 +344,9 @@ impl Transaction {
                 None => state.rebuilt.remove(&slot.ns).unwrap_or_default(),
             };
             check_catalog(slot, &base, live, moment.ts())?;
+            if !self.only_reads {
+                check_indexes(slot, &base, live, moment.ts())?;
+            }
             let mut own = SlotState::default();
             own.set_view(base.view.clone());
             if let Some(collection) = &base.collection {
@@ -400,6 +403,20 @@ fn check_catalog(slot: &Slot, base: &Frozen, live: &SlotState, ts: u64) -> Resul
         _ => false,
     };
     match same {
+        true => Ok(()),
+        false => Err(catalog_has_changed(slot, ts)),
+    }
+}
+
+/// What a transaction locks are keys of the indexes that its snapshot has: those of the same names that admit other documents now,
+/// such as one that was made unique, would refuse its commit.
+///
+/// # Errors
+/// SnapshotUnavailable (246).
+fn check_indexes(slot: &Slot, base: &Frozen, live: &SlotState, ts: u64) -> Result<()> {
+    let (Some(was), Some(is)) = (&base.collection, &live.collection) else { return Ok(()) };
+    let specs = is.indexes().iter().map(|i| i.spec());
+    match was.indexes().iter().map(|i| &i.info().spec).zip(specs).all(|(was, is)| was.admits_as(is)) {
         true => Ok(()),
         false => Err(catalog_has_changed(slot, ts)),
     }

@@ -283,7 +283,9 @@ impl Node {
         self.await_named_times(op).await?;
         if let Some(after) = op.read_concern.after_cluster_time {
             self.await_commit_point(op, after).await?;
-            Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+            for ns in &names {
+                Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+            }
         }
         if !self.lags(op).await? {
             return Ok(());
@@ -331,12 +333,7 @@ impl Node {
             let live = slot.read_unchecked();
             check_catalog(&slot, &frozen, &live, moment.ts())?;
             let came = |p: &Arc<dyn Placement>| p.came_after(Timestamp::from_u64(moment.ts()));
-            let same_view = match (&frozen.view, &live.view) {
-                (None, None) => true,
-                (Some(then), Some(now)) => Arc::ptr_eq(then, now),
-                _ => false,
-            };
-            if !same_view || live.placement.as_ref().is_some_and(came) {
+            if frozen.view != live.view || live.placement.as_ref().is_some_and(came) {
                 return Err(catalog_has_changed(&slot, moment.ts()));
             }
             drop(live);

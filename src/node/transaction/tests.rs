@@ -34,6 +34,7 @@ async fn run(node: &Arc<Node>, op: &Operation, body: &DocBuf) -> Result<Document
         "delete" => write::delete::delete(node, op, r).await,
         "create" => ddl::collections::create(node, op, r).await,
         "createIndexes" => ddl::indexes::create_indexes(node, op, r).await,
+        "dropIndexes" => ddl::indexes::drop_indexes(node, op, r).await,
         "find" => {
             let op = Arc::new(Operation::internal());
             reading.iter().for_each(|t| op.join(t.clone()));
@@ -295,12 +296,61 @@ async fn a_chain_is_read_whole_from_a_moment_in_its_midst() {
     }
     base.ts = *times.iter().find(|ts| **ts > base.ts && **ts < at).expect("it is one entry");
     let slot = node.namespaces.slot("t.c");
-    let rebuilt = |base: NodeSnapshot| Moment::at(Arc::new(base), at).rebuilt(&node, &slot);
+    let rebuilt =
+        |base: NodeSnapshot| Moment::at(Arc::new(base), at, node.log.last_optime().ts).rebuilt(&node, &slot);
     assert_eq!(rebuilt(base).unwrap().collection.unwrap().len(), 6);
     // From before the log's beginning nothing can be read.
     let mut cut = node.snapshot();
     cut.ts = 1;
     assert_eq!(rebuilt(cut).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
+}
+
+/// All collections of a moment have a transaction, or none has.
+#[tokio::test]
+async fn what_is_decided_after_a_moment_was_chosen_is_not_of_it() {
+    let node = testing::node(Some("rs"));
+    for c in ["a", "b"] {
+        plain(&node, insert(c, doc! { "_id": 0 })).await.unwrap();
+    }
+    let base = Arc::new(node.snapshot());
+    let mut a = Client::new(&node, 1);
+    a.begin();
+    for c in ["a", "b"] {
+        a.run(insert(c, doc! { "_id": 1 })).await.unwrap();
+    }
+    let prepared = a.prepare().await.unwrap();
+    let read = |moment: &Moment, ns: &str| {
+        let frozen = moment.rebuilt(&node, &node.namespaces.slot(ns)).unwrap();
+        frozen.collection.unwrap().len()
+    };
+    let before = Moment::at(base.clone(), prepared.as_u64(), node.log.last_optime().ts);
+    assert_eq!(read(&before, "t.a"), 1);
+    let body = a.body(doc! { "commitTransaction": 1 });
+    node.commit_transaction(&operation(&body), Some(prepared), LIMITS).await.unwrap();
+    assert_eq!(read(&before, "t.b"), 1);
+    let after = Moment::at(base, prepared.as_u64(), node.log.last_optime().ts);
+    assert_eq!((read(&after, "t.a"), read(&after, "t.b")), (2, 2));
+}
+
+/// A commit is not refused: what an index admits may not have changed since the snapshot.
+#[tokio::test]
+async fn a_transaction_does_not_touch_a_collection_whose_index_was_made_unique() {
+    let node = testing::node(Some("rs"));
+    let index = |unique: bool| {
+        let spec = doc! { "key": { "x": 1 }, "name": "x_1", "unique": unique };
+        doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] }
+    };
+    plain(&node, insert("other", doc! { "_id": 0 })).await.unwrap();
+    plain(&node, insert("c", doc! { "_id": 0, "x": 1 })).await.unwrap();
+    plain(&node, index(false)).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(doc! { "find": "other" }).await.unwrap();
+    plain(&node, doc! { "dropIndexes": "c", "index": "x_1" }).await.unwrap();
+    plain(&node, index(true)).await.unwrap();
+    assert_eq!(code(a.run(insert("c", doc! { "_id": 1, "x": 1 })).await), codes::SNAPSHOT_UNAVAILABLE);
+    // As it is now, one that begins now may.
+    a.begin().run(insert("c", doc! { "_id": 1, "x": 2 })).await.unwrap();
+    a.commit().await.unwrap();
 }
 
 #[tokio::test]

@@ -228,6 +228,7 @@ pub async fn write_cursor(
                 transaction: context.operation.transaction_number(),
                 level: ReadLevel::Local,
                 keeps_snapshot: false,
+                reader: None,
                 time_left: context.operation.time_left(),
                 command: request.body.to_owned(),
                 created_ms: now,

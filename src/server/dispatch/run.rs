@@ -196,6 +196,7 @@ async fn run(
         Box::pin(crate::commands::fail_point::at_session(context, "hangBeforeSessionCheckOut")).await?;
     }
     let entered = crate::commands::transactions::enter(context, &request).await?;
+    let edition = context.service.node.as_ref().map(|node| node.past_edition());
     let result = handle_watched(context, &request, numbered, reply).await;
     crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()
@@ -203,6 +204,10 @@ async fn run(
         && let Some(node) = context.service.node.as_ref().filter(|_| body.get("$oplogQueryData").is_some())
     {
         reply.fields(&doc! { "$oplogQueryData": node.oplog_query_data() });
+        // What was read and what is said of it are of one history: a follower takes a commit point to lie on that of the entries.
+        if edition != Some(node.past_edition()) {
+            return Err(node::replication::Replication::rolled_back());
+        }
     }
     if context.operation.is_connection_lost() {
         reply.after = After::Vanish;

@@ -226,6 +226,11 @@ impl IndexSpec {
             && self.sparse == other.sparse
             && IDENTITY.iter().all(|o| same_option(o))
     }
+    /// Whether it refuses the documents that another refuses, and no others.
+    pub fn admits_as(&self, other: &IndexSpec) -> bool {
+        let strict = |s: &IndexSpec| (s.unique, s.prepare_unique());
+        strict(self) == strict(other) && self.has_keys_of(other)
+    }
     /// Whether scans of the collection follow this index; it is the one on `_id`.
     pub fn is_clustered(&self) -> bool {
         self.flag("clustered")

@@ -19,6 +19,7 @@ pub mod depth;
 pub mod explain;
 pub mod expression;
 pub mod matcher;
+mod merge_sort;
 pub mod names;
 pub mod pipeline;
 pub mod planner;

@@ -3,6 +3,7 @@
 use super::comparison::order;
 use super::number::exact_i32;
 use super::{Arg, Eval, Expression, FieldPath, Node, Variables, Vars, is_nullish, parse, type_name};
+use crate::merge_sort::merge_sort;
 use document::{Collation, Doc, Document, Error, Result, Value, bail};
 use std::sync::Arc;
 
@@ -318,11 +319,11 @@ impl Node for SortArray {
             ),
         };
         match &self.by {
-            SortBy::Whole { descending } => items.sort_by(|a, b| {
+            SortBy::Whole { descending } => merge_sort(&mut items, |a, b| {
                 let o = self.collation.compare_values(a, b);
                 if *descending { o.reverse() } else { o }
-            }),
-            SortBy::Fields(paths) => items.sort_by(|a, b| compare_by(paths, a, b, &self.collation)),
+            })?,
+            SortBy::Fields(paths) => merge_sort(&mut items, |a, b| compare_by(paths, a, b, &self.collation))?,
         }
         array(items)
     }

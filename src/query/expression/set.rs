@@ -1,6 +1,7 @@
 //! Arrays as sets: order and repetition do not matter, equality is the query language's.
 
 use super::{Arg, Eval, Expression, Variables, is_nullish, parse, table, type_name};
+use crate::merge_sort::merge_sort;
 use document::{Collation, Error, Result, Value, bail};
 use std::collections::HashSet;
 
@@ -13,7 +14,7 @@ fn keys(items: &[Value], c: &Collation) -> HashSet<Vec<u8>> {
     items.iter().map(|v| key(v, c)).collect()
 }
 fn array(mut v: Vec<Value>, c: &Collation) -> Eval {
-    v.sort_by(|a, b| c.compare_values(a, b));
+    merge_sort(&mut v, |a, b| c.compare_values(a, b))?;
     Ok(Some(Value::Array(v)))
 }
 fn answer(b: bool) -> Eval {

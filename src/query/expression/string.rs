@@ -3,6 +3,7 @@
 use super::parse::{self, STRING_BYTES_LIMIT};
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, number, type_name};
 use document::{Doc, Error, Result, Value, bail};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn null() -> Eval {
@@ -275,6 +276,9 @@ const WHITESPACE: &[char] = &[
     '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
 ];
 
+/// `chars` of more bytes are looked up by hash, so that long ones do not make the work quadratic.
+const SEARCHED_SET_MAX: usize = 64;
+
 impl Node for Trim {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
         let input = self.input.eval(root, vars)?;
@@ -285,7 +289,7 @@ impl Node for Trim {
             let (v, t) = (show(&input), type_name(&input));
             bail!(50699, "{} requires its input to be a string, got {v} (of type {t}) instead.", self.name);
         };
-        let Some(chars) = &self.chars else { return string(self.cut(s, WHITESPACE)) };
+        let Some(chars) = &self.chars else { return string(self.cut(s, |c| WHITESPACE.contains(&c))) };
         let chars = chars.eval(root, vars)?;
         if is_nullish(&chars) {
             return null();
@@ -294,7 +298,11 @@ impl Node for Trim {
             let (v, t) = (show(&chars), type_name(&chars));
             bail!(50700, "{} requires 'chars' to be a string, got {v} (of type {t}) instead.", self.name);
         };
-        string(self.cut(s, &set.chars().collect::<Vec<_>>()))
+        if set.len() <= SEARCHED_SET_MAX {
+            return string(self.cut(s, |c| set.contains(c)));
+        }
+        let set: HashSet<char> = set.chars().collect();
+        string(self.cut(s, |c| set.contains(&c)))
     }
     fn children(&self) -> Vec<&Expression> {
         [&self.input].into_iter().chain(&self.chars).collect()
@@ -305,11 +313,11 @@ impl Node for Trim {
 }
 
 impl Trim {
-    fn cut<'a>(&self, s: &'a str, set: &[char]) -> &'a str {
+    fn cut<'a>(&self, s: &'a str, unwanted: impl Fn(char) -> bool) -> &'a str {
         match self.name {
-            "$ltrim" => s.trim_start_matches(set),
-            "$rtrim" => s.trim_end_matches(set),
-            _ => s.trim_matches(set),
+            "$ltrim" => s.trim_start_matches(unwanted),
+            "$rtrim" => s.trim_end_matches(unwanted),
+            _ => s.trim_matches(unwanted),
         }
     }
 }

@@ -137,6 +137,9 @@ fn strings_count_bytes_or_code_points() {
     gives(r#"{"$split": ["a,b,,c", ","]}"#, r#"["a", "b", "", "c"]"#);
     gives(r#"{"$indexOfCP": ["$s", "l", 3]}"#, "3");
     gives(r#"{"$trim": {"input": "  x "}}"#, r#""x""#);
+    let long = format!("zy{}", "x".repeat(100));
+    gives(&format!(r#"{{"$trim": {{"input": "yzaz y", "chars": "{long}"}}}}"#), r#""az ""#);
+    gives(&format!(r#"{{"$ltrim": {{"input": "yzaz y", "chars": "{long}"}}}}"#), r#""az y""#);
     gives(r#"{"$replaceAll": {"input": "aXbX", "find": "X", "replacement": "-"}}"#, r#""a-b-""#);
     gives(r#"{"$toUpper": "abc"}"#, r#""ABC""#);
     gives(

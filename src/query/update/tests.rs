@@ -237,3 +237,37 @@ fn splicing_and_the_tree_give_the_same_document() {
         assert_eq!(fast, update.apply(old.doc(), None, false), "{u:?} on {old:?}");
     }
 }
+
+#[test]
+fn many_values_are_compared_as_few_are() {
+    let many = array![1.0, Value::Int64(2), "b", doc! {"x": 3.0}, 7, Value::Null, 7.0];
+    assert_eq!(
+        changed(doc! {"a": [1, 2, doc! {"x": 3}]}, doc! {"$addToSet": {"a": {"$each": many.clone()}}}),
+        doc! {"a": [1, 2, doc! {"x": 3}, "b", 7, Value::Null]}
+    );
+    assert_eq!(
+        changed(
+            doc! {"a": [1, 2, 5, doc! {"x": 3}, doc! {"x": 4}, "b", "c"]},
+            doc! {"$pullAll": {"a": many}}
+        ),
+        doc! {"a": [5, doc! {"x": 4}, "c"]}
+    );
+}
+
+#[test]
+fn updates_of_long_arrays_can_be_interrupted() {
+    use document::meter::{OVERRUN, Oversight, bounded, within};
+    let many = |from: i32| Value::Array((from..from + 30_000).map(Value::Int32).collect());
+    let old = doc! {"_id": 1, "a": many(0)}.to_doc_buf();
+    for u in [
+        doc! {"$addToSet": {"a": {"$each": many(30_000)}}},
+        doc! {"$addToSet": {"a": {"$each": [-1, -2]}}},
+        doc! {"$pullAll": {"a": many(30_000)}},
+        doc! {"$pull": {"a": -1}},
+        doc! {"$push": {"a": {"$each": many(30_000), "$sort": -1}}},
+    ] {
+        let update = Update::parse(&u.clone().into(), &[], &ctx()).unwrap();
+        let ended = within(&mut Oversight::default(), || bounded(1, || update.apply(old.doc(), None, false)));
+        assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN), "{:?}", u.keys().next());
+    }
+}

@@ -6,6 +6,7 @@
 use super::PathInput;
 use crate::matcher::ast::{Comparison, Condition, Fast, InSet, Operand, Test, is_nan};
 use crate::matcher::pattern::Pattern;
+use crate::merge_sort::merge_sort;
 use document::compare::canonical_type;
 use document::{Collation, Element, Result, ValueRef, bail};
 use std::cmp::Ordering;
@@ -76,16 +77,19 @@ fn set(input: &PathInput<'_>, name: &str) -> Result<InSet> {
         }
     }
     let patterns = set.patterns;
-    Ok(InSet { patterns, ..InSet::of(set.values, &input.ctx.collation) })
+    Ok(InSet { patterns, ..InSet::of(set.values, &input.ctx.collation)? })
 }
 
 impl InSet {
     /// The set of these values.
-    pub fn of(mut values: Vec<Operand>, collation: &Collation) -> InSet {
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn of(mut values: Vec<Operand>, collation: &Collation) -> Result<InSet> {
         let has_null = values.iter().any(Operand::is_null);
-        values.sort_by(|a, b| collation.compare(a.value(), b.value()));
+        merge_sort(&mut values, |a, b| collation.compare(a.value(), b.value()))?;
         values.dedup_by(|a, b| collation.compare(a.value(), b.value()) == Ordering::Equal);
-        InSet { values, patterns: Vec::new(), has_null, collation: collation.clone() }
+        Ok(InSet { values, patterns: Vec::new(), has_null, collation: collation.clone() })
     }
     /// Counts the work of a look at its patterns.
     ///

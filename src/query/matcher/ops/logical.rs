@@ -31,14 +31,14 @@ pub fn or(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     if branches.iter().any(|b| matches!(b, Node::True)) {
         return Ok(Node::True);
     }
-    if let Some(set) = as_in(&branches, ctx) {
+    if let Some(set) = as_in(&branches, ctx)? {
         return Ok(set);
     }
     branches.sort_by(Node::order);
     Ok(if branches.len() == 1 { branches.remove(0) } else { Node::Or(branches) })
 }
 /// Equalities of one path are one `$in`, which also keeps a positional `$` known.
-fn as_in(branches: &[Node], ctx: &QueryContext) -> Option<Node> {
+fn as_in(branches: &[Node], ctx: &QueryContext) -> Result<Option<Node>> {
     let mut operands = Vec::with_capacity(branches.len());
     let mut path = None;
     for branch in branches {
@@ -49,11 +49,11 @@ fn as_in(branches: &[Node], ctx: &QueryContext) -> Option<Node> {
                 path = Some(own);
                 operands.push(operand.clone());
             }
-            _ => return None,
+            _ => return Ok(None),
         }
     }
-    let path = path.filter(|_| operands.len() > 1)?.clone();
-    Some(Node::Leaf(Leaf { path, test: Test::In(InSet::of(operands, &ctx.collation)) }))
+    let Some(path) = path.filter(|_| operands.len() > 1).cloned() else { return Ok(None) };
+    Ok(Some(Node::Leaf(Leaf { path, test: Test::In(InSet::of(operands, &ctx.collation)?) })))
 }
 
 pub fn nor(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {

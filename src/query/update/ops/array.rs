@@ -8,8 +8,24 @@ use crate::text;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
 use document::delta::Extent;
-use document::{Collation, Doc, DocWriter, Result, Value, bail, number};
+use document::{Collation, Doc, DocWriter, Result, Value, bail, meter, number};
+use std::collections::HashSet;
 use std::sync::Arc;
+
+/// More values than this are looked up by their keys instead of by a search for each.
+const SEARCHES_MAX: usize = 4;
+
+/// What equal values have in common.
+fn key(v: &Value, c: &Collation) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    c.append_value_key(&mut out, v, false);
+    meter::spend(1 + out.len() / 64)?;
+    Ok(out)
+}
+
+fn keys(items: &[Value], c: &Collation) -> Result<HashSet<Vec<u8>>> {
+    items.iter().map(|v| key(v, c)).collect()
+}
 
 #[derive(Debug)]
 struct AddToSet {
@@ -18,14 +34,24 @@ struct AddToSet {
 }
 
 impl AddToSet {
-    fn add(&self, items: &mut Vec<Value>) -> bool {
+    fn add(&self, items: &mut Vec<Value>) -> Result<bool> {
         let before = items.len();
-        for value in &self.values {
-            if !items.iter().any(|x| self.collation.values_equal(x, value)) {
-                items.push(value.clone());
+        if self.values.len() <= SEARCHES_MAX {
+            for value in &self.values {
+                meter::spend(1 + items.len() / 4)?;
+                if !items.iter().any(|x| self.collation.values_equal(x, value)) {
+                    items.push(value.clone());
+                }
+            }
+        } else {
+            let mut seen = keys(items, &self.collation)?;
+            for value in &self.values {
+                if seen.insert(key(value, &self.collation)?) {
+                    items.push(value.clone());
+                }
             }
         }
-        items.len() > before
+        Ok(items.len() > before)
     }
 }
 
@@ -42,11 +68,11 @@ impl Modifier for AddToSet {
                 value.type_name()
             );
         };
-        Ok(if self.add(items) { Change::Changed } else { Change::None })
+        Ok(if self.add(items)? { Change::Changed } else { Change::None })
     }
     fn create(&self, _: &Place<'_>) -> Result<Option<Value>> {
         let mut items = Vec::new();
-        self.add(&mut items);
+        self.add(&mut items)?;
         Ok(Some(Value::Array(items)))
     }
 }
@@ -127,6 +153,8 @@ pub fn pop(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
 #[derive(Debug)]
 enum Unwanted {
     Equal(Vec<Value>, Collation),
+    /// Values with one of many keys.
+    Keys(HashSet<Vec<u8>>, Collation),
     /// Documents that match a filter.
     Documents(Matcher),
     /// Values that satisfy operators; the filter is on a field without a name.
@@ -134,9 +162,17 @@ enum Unwanted {
 }
 
 impl Unwanted {
+    fn of(list: &[Value], c: &Collation) -> Result<Unwanted> {
+        Ok(match list.len() > SEARCHES_MAX {
+            true => Unwanted::Keys(keys(list, c)?, c.clone()),
+            false => Unwanted::Equal(list.to_vec(), c.clone()),
+        })
+    }
     fn accepts(&self, item: &Value) -> Result<bool> {
+        meter::spend(1)?;
         match self {
             Unwanted::Equal(list, c) => Ok(list.iter().any(|v| c.values_equal(v, item))),
+            Unwanted::Keys(keys, c) => Ok(keys.contains(&key(item, c)?)),
             Unwanted::Documents(m) => match item {
                 Value::Document(d) => m.matches(d.to_doc_buf().doc()),
                 _ => Ok(false),
@@ -188,7 +224,7 @@ pub fn pull(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
 
 pub fn pull_all(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
     match v {
-        Value::Array(list) => Ok(Arc::new(Pull(Unwanted::Equal(list.clone(), ctx.collation.clone())))),
+        Value::Array(list) => Ok(Arc::new(Pull(Unwanted::of(list, &ctx.collation)?))),
         other => {
             bail!(BAD_VALUE, "$pullAll requires an array argument but was given a {}", other.type_name())
         }

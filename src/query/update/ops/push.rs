@@ -2,10 +2,11 @@
 
 use super::{Change, Modifier, Parsed};
 use crate::QueryContext;
+use crate::merge_sort::merge_sort;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
 use document::delta::Extent;
-use document::{Collation, Document, Result, Value, bail, number};
+use document::{Collation, Document, Result, Value, bail, meter, number};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -25,15 +26,16 @@ enum Sort {
 }
 
 impl Push {
-    fn push(&self, items: &mut Vec<Value>) {
+    fn push(&self, items: &mut Vec<Value>) -> Result<()> {
         let at = match self.position {
             None => items.len(),
             Some(p) if p < 0 => items.len().saturating_sub(p.unsigned_abs() as usize),
             Some(p) => (p as usize).min(items.len()),
         };
+        meter::spend((items.len() + self.values.len()) / 16)?;
         items.splice(at..at, self.values.iter().cloned());
         if let Some(sort) = &self.sort {
-            items.sort_by(|a, b| sort.compare(a, b, &self.collation));
+            merge_sort(items, |a, b| sort.compare(a, b, &self.collation))?;
         }
         match self.slice {
             Some(n) if n >= 0 => items.truncate(n as usize),
@@ -43,6 +45,7 @@ impl Push {
             }
             None => {}
         }
+        Ok(())
     }
 }
 
@@ -84,16 +87,16 @@ impl Modifier for Push {
             );
         };
         if self.slice.is_none() && self.sort.is_none() {
-            self.push(items);
+            self.push(items)?;
             return Ok(if self.values.is_empty() { Change::None } else { Change::Changed });
         }
         let before = items.clone();
-        self.push(items);
+        self.push(items)?;
         Ok(if *items == before { Change::None } else { Change::Changed })
     }
     fn create(&self, _: &Place<'_>) -> Result<Option<Value>> {
         let mut items = Vec::new();
-        self.push(&mut items);
+        self.push(&mut items)?;
         Ok(Some(Value::Array(items)))
     }
 }

@@ -123,10 +123,13 @@ impl Cursors {
     /// Registers a cursor and answers its id, a positive random number.
     ///
     /// # Errors
-    /// InternalError when the system has no random numbers to give.
+    /// InternalError when the system has no random numbers to give; ExceededMemoryLimit where memory is short and the cursor
+    /// would take much of it.
     pub fn open(&self, cursor: Cursor, now_ms: i64) -> Result<i64> {
         self.reap_if_due(now_ms);
+        let kept = cursor.rows.held_bytes() + cursor.command.bytes().len();
         let mut entries = self.entries.lock();
+        memory::check_cursor(kept, entries.len())?;
         let id = loop {
             let id = random_id();
             if !entries.contains_key(&id) {

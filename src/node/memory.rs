@@ -7,7 +7,8 @@
 //! container or the machine has.
 //!
 //! ```text
-//! above the ceiling              an operation that has grown is refused (ExceededMemoryLimit, 146)
+//! above the ceiling              an operation that has grown is refused (ExceededMemoryLimit, 146), and so is a cursor that would
+//!                                keep what it has built, or would be one of very many
 //! a sixteenth above the ceiling  so is a client's write that adds to the data: it is the data that fills the memory
 //! ```
 //!
@@ -33,6 +34,10 @@ const CEILING_PERCENT: usize = 70;
 const SLICE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Above the ceiling an evaluation that has grown by more than this is refused.
 const SMALL_BYTES: usize = 2 * 1024 * 1024;
+
+/// Above the ceiling a cursor that would keep more than this is refused, and any where so many are open.
+const CURSOR_BYTES: usize = 16 * 1024;
+const CURSORS: usize = 1000;
 
 /// Of the ceiling, what the allocator may keep beside what is in use before it has to give back.
 const SLACK_SHARE: usize = 8;
@@ -163,6 +168,23 @@ pub fn check_slice(bytes: i64) -> Result<()> {
         bail!(
             EXCEEDED_MEMORY_LIMIT,
             "the process has reached its memory limit of {ceiling} bytes; the operation holds {bytes} of them"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses to keep another cursor for a client that may never ask for its rest, when the process holds too much: one of
+/// `bytes` beside `open` others. Small ones are kept, so that what fills the memory can still be read.
+///
+/// # Errors
+/// ExceededMemoryLimit (146).
+pub(crate) fn check_cursor(bytes: usize, open: usize) -> Result<()> {
+    let ceiling = ceiling();
+    if (bytes > CURSOR_BYTES || open >= CURSORS) && held() > ceiling {
+        bail!(
+            EXCEEDED_MEMORY_LIMIT,
+            "the process has reached its memory limit of {ceiling} bytes; {open} cursors are open, and another would keep \
+             {bytes} bytes"
         );
     }
     Ok(())

@@ -145,6 +145,10 @@ impl Wanted<'_> {
 }
 
 impl Query {
+    /// Bytes that its blocking sort holds.
+    pub fn sorted_bytes(&self) -> usize {
+        self.walk.sorted_bytes()
+    }
     /// Plans and runs the first slice under the latch, where the versions are checked; takes a snapshot there if the
     /// query goes on.
     pub async fn open(

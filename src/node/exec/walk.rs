@@ -222,6 +222,13 @@ pub struct Sort {
 pub(super) type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
 
 impl Walk {
+    /// Bytes of the keys that a blocking sort collected; of those in files, nothing.
+    pub fn sorted_bytes(&self) -> usize {
+        match self {
+            Walk::Sort(sort) if sort.sorted.used.spills == 0 => sort.sorted.used.peak_bytes,
+            _ => 0,
+        }
+    }
     /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
     pub fn new(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>) -> Walk {
         Walk::with_sort(plan, sort, limit, &Means::default())

@@ -141,6 +141,11 @@ impl PipelineRows {
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid
     }
+    /// About how many bytes its stages and their input hold.
+    pub fn held_bytes(&self) -> usize {
+        let waiting = self.pending.iter().chain(&self.source.first).map(|d| d.bytes().len()).sum::<usize>();
+        waiting + self.execution.run().account.bytes() + self.source.rows.held_bytes()
+    }
     /// What its stages did until now.
     pub fn did(&self) -> Vec<Did> {
         self.execution.did()

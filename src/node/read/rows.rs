@@ -33,6 +33,15 @@ impl Rows {
     pub fn of(documents: impl IntoIterator<Item = DocBuf>) -> Rows {
         Rows::Documents(documents.into_iter().collect())
     }
+    /// About how many bytes of results, or of what they are made of, it holds.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Rows::Query(q) => q.sorted_bytes(),
+            Rows::Pipeline(p) => p.held_bytes(),
+            Rows::Documents(list) => list.iter().map(|d| d.bytes().len()).sum(),
+            Rows::Oplog(_) | Rows::Tail(_) | Rows::ChangeStream(_) | Rows::Dropped(_) => 0,
+        }
+    }
     /// A tailable cursor that waits for data.
     pub fn awaits_data(&self) -> bool {
         match self {

@@ -19,6 +19,7 @@ import bson
 import pymongo
 import pytest
 from conftest import BIN, Process, until
+from raw_connection import framed, message
 
 CLIENTS = 64
 KILLS = int(os.environ.get("TESSERA_KILLED_CLIENTS", "300"))
@@ -39,11 +40,6 @@ def node(workdir, processes):
     client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
     until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
     return process, port, client
-
-
-def message(command):
-    body = bson.encode(command)
-    return struct.pack("<iiiiIB", 21 + len(body), 1, 0, 2013, 0, 0) + body
 
 
 def request(chance, n):
@@ -83,7 +79,7 @@ def die(port, chance, n):
         if chance.random() < 0.5:
             # A process that was killed with bytes unread: a reset.
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        sent = message(request(chance, n))
+        sent = framed(message(request(chance, n)))
         s.sendall(sent if chance.random() < 0.9 else sent[: chance.randrange(1, len(sent))])
         time.sleep(chance.random() ** 3)
 

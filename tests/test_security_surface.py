@@ -4,66 +4,14 @@ The messages are made by hand, since no driver makes them."""
 
 import hashlib
 import os
-import socket
 import struct
-import zlib
 
 import bson
 import pymongo
 import pytest
 from conftest import BIN, Process, free_ports
 from pymongo import errors
-
-MSG, COMPRESSED = 2013, 2012
-
-
-class Raw:
-    """A connection that sends what it is told."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
-
-    def send(self, body, code=MSG, length=None):
-        head = struct.pack("<iiii", len(body) + 16 if length is None else length, 7, 0, code)
-        self.socket.sendall(head + body)
-
-    def receive(self):
-        """The next reply's document; `None` when the node has closed the connection."""
-        try:
-            head = self.read(16)
-            if head is None:
-                return None
-            body = self.read(struct.unpack("<i", head[:4])[0] - 16)
-            return bson.decode(body[5:])
-        except ConnectionError:
-            return None
-
-    def read(self, n):
-        data = b""
-        while len(data) < n:
-            part = self.socket.recv(n - len(data))
-            if not part:
-                return None
-            data += part
-        return data
-
-    def ask(self, command, flags=0, more=b""):
-        self.send(message(command, flags) + more)
-        return self.receive()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-
-def message(command, flags=0):
-    return struct.pack("<I", flags) + b"\0" + (command if isinstance(command, bytes) else bson.encode({**command, "$db": "admin"}))
-
-
-def compressed(payload, claimed=None, code=MSG, compressor=2):
-    return struct.pack("<iiB", code, len(payload) if claimed is None else claimed, compressor) + zlib.compress(payload)
+from raw_connection import COMPRESSED, MSG, Raw, compressed, message
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ fn merge<T>(left: Vec<T>, right: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -
     let mut out = Vec::with_capacity(left.len() + right.len());
     let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
     loop {
-        if out.len() % 16 == 0 {
+        if out.len().is_multiple_of(16) {
             meter::spend(8)?;
         }
         let next = match (left.peek(), right.peek()) {

@@ -10,7 +10,7 @@ import time
 import pytest
 from bson import MinKey
 from pymongo import errors
-from test_cluster_trouble import Sets
+from test_cluster_trouble import Sets, patiently
 from trouble import chance, wait
 
 # How long a change may take that one primary begins and another ends.
@@ -136,17 +136,25 @@ def events(stream, of):
     return found
 
 
-def prepare(client, db):
-    client.admin.command("enableSharding", db, primaryShard="s0")
-    client.admin.command("shardCollection", f"{db}.c", key={"x": 1})
-    client.admin.command("split", f"{db}.c", middle={"x": 0})
-    client.admin.command("split", f"{db}.c", middle={"x": 2})
-    client.admin.command("moveRange", f"{db}.c", min={"x": 2}, toShard="s1")
-    client[db].c.create_index([("x", 1), ("y", 1)])
-    client[db].c.create_index("y", name="y")
-    client[db].c.insert_many([{"x": x, "y": x} for x in range(4)])
-    client[db].unsharded.insert_one({"x": 1})
-    client[db].unsharded.create_index("x")
+def prepare(cluster, db):
+    """Makes the collections; a member that is still to be elected is waited for."""
+    with cluster.client() as client:
+        c, unsharded = client[db].c, client[db].unsharded
+        steps = [
+            lambda: client.admin.command("enableSharding", db, primaryShard="s0"),
+            lambda: client.admin.command("shardCollection", f"{db}.c", key={"x": 1}),
+            lambda: client.admin.command("split", f"{db}.c", middle={"x": 0}),
+            lambda: client.admin.command("split", f"{db}.c", middle={"x": 2}),
+            lambda: client.admin.command("moveRange", f"{db}.c", min={"x": 2}, toShard="s1"),
+            lambda: c.create_index([("x", 1), ("y", 1)]),
+            lambda: c.create_index("y", name="y"),
+            *(lambda x=x: c.replace_one({"_id": x, "x": x}, {"x": x, "y": x}, upsert=True) for x in range(4)),
+            lambda: unsharded.replace_one({"_id": 1}, {"x": 1}, upsert=True),
+            lambda: unsharded.create_index("x"),
+        ]
+        for step in steps:
+            # A split that an attempt before has made.
+            patiently(step, 20)
 
 
 def indexes(client, db):
@@ -202,7 +210,7 @@ def test_a_change_goes_on_when_its_coordinator_steps_down(sets_of_three, name):
     failures = []
     for i, point in enumerate(points):
         db = f"{name}{i}"
-        prepare(deposed.client, db)
+        prepare(cluster, db)
         command = make((db, "c"))
         first = next(iter(command))
         stream = deposed.client[db].watch(show_expanded_events=True, max_await_time_ms=200) if first in TOLD else None
@@ -227,7 +235,7 @@ def test_a_change_goes_on_when_a_primary_steps_down_at_any_moment(sets_of_three,
     for i in range(STEP_DOWNS):
         name = dice.choice(list(ANY))
         db = f"{of}{name}{i}"
-        prepare(deposed.client, db)
+        prepare(cluster, db)
         command = ANY[name]((db, "c"))
         found = []
         asked = lambda: found.append(deposed.outcome("admin" if next(iter(command)) in ON_ADMIN else db, command))  # noqa: B023, E731

@@ -501,7 +501,11 @@ impl Driver {
             match status.get_str("state") {
                 Some("steady") => break,
                 Some("ready" | "clone" | "catchup") => {}
-                _ => {
+                None => bail!(
+                    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                    "The recipient shard knows nothing of the migration: it was restarted, or its primary is another one"
+                ),
+                Some(_) => {
                     let why = status.get_str("errmsg").unwrap_or("no reason given");
                     let code = status.get_i64("errcode").unwrap_or(codes::OPERATION_FAILED as i64) as i32;
                     return Err(Error::new(code, format!("Data transfer error: {why}")));

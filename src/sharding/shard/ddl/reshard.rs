@@ -31,6 +31,7 @@ use crate::messages::resharding::{
     ReshardingEnd, ReshardingSetState, ZoneToCome,
 };
 use crate::messages::{self, Flag, Message};
+use crate::remote::Target;
 use crate::routing::table::SERIES;
 use crate::shard::resharding::progress::{self, Progress};
 use crate::shard::resharding::{self, donor, recipient};
@@ -452,7 +453,9 @@ impl Ddl {
         self.progress(state)?.enter(name);
         let of = operation_of(state)?;
         let set = ReshardingSetState { of, state: name.to_string(), clone_timestamp: from };
-        self.config(set.to_document()).await.map(drop)
+        // Not marked as a message of the coordinator: one that an abort has cut off must not keep the next from passing, and late it is for
+        // an operation that is known no more.
+        self.role.remote.admin(Target::Config, set.with_majority()).await.map(drop)
     }
     /// What `currentOp` says of it on this shard.
     fn progress(&self, state: &Document) -> Result<Arc<Progress>> {

@@ -49,6 +49,19 @@ assert.eq(before, entry());
 assert.eq([{_id: "kept", x: 1}], testDB.target.find().toArray());
 assert.eq([], admin.getSiblingDB("d").runCommand({checkMetadataConsistency: 1}).cursor.firstBatch);
 
+// A collation of the target's own stays.
+const collation = {locale: "en", strength: 2};
+assert.commandWorked(testDB.createCollection("collated", {collation}));
+assert.commandWorked(testDB.collated.createIndex({s: 1}));
+assert.commandWorked(admin.runCommand({moveCollection: "d.collated", toShard: second}));
+assert.commandWorked(testDB.runCommand(
+    {aggregate: "plain", pipeline: [{$match: {_id: 7}}, {$project: {s: {$literal: "A"}}}, {$out: "collated"}], cursor: {}}));
+assert.eq([0, 1], [heldBy(testDB.collated, first), heldBy(testDB.collated, second)]);
+assert.eq([{_id: 7, s: "A"}], testDB.collated.find({s: "a"}).toArray());
+const collations = [testDB.getCollectionInfos({name: "collated"})[0].options].concat(testDB.collated.getIndexes()).map((d) => d.collation.strength);
+assert.eq([2, 2, 2], collations);
+assert.eq([], admin.getSiblingDB("d").runCommand({checkMetadataConsistency: 1}).cursor.firstBatch);
+
 // A write concern that was not met is said.
 const unmet = testDB.runCommand(
     {aggregate: "plain", pipeline: [{$limit: 3}, {$out: "target"}], cursor: {}, writeConcern: {w: 5, wtimeout: 1000}});

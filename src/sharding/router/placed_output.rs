@@ -39,8 +39,7 @@ struct Target {
 
 impl Beside {
     /// # Errors
-    /// QueryPlanKilled (175) when there is no target any more; NotImplemented (238) for one with a collation of its own; 17152 for a
-    /// capped one.
+    /// QueryPlanKilled (175) when there is no target any more; 17152 for a capped one.
     pub(super) async fn open(task: &Task<'_>, ns: &Namespace, placement: &Placement) -> Result<Beside> {
         let home = placement.home().clone();
         let target = describe(task, ns, &home).await?;
@@ -169,12 +168,6 @@ async fn describe(task: &Task<'_>, ns: &Namespace, home: &str) -> Result<Target>
             OUT_TO_CAPPED,
             format!("namespace '{ns}' is capped so it can't be used for $out"),
         ));
-    }
-    if options.contains_key("collation") {
-        bail!(
-            NOT_IMPLEMENTED,
-            "$out to {ns}, which was moved by itself and has a collation, is not implemented"
-        );
     }
     let mut indexes = list(doc! { "listIndexes": name, "cursor": { "batchSize": 1000 } }).await?;
     indexes.retain(|index| index.get_str("name") != Some("_id_"));

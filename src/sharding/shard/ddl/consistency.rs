@@ -162,7 +162,9 @@ impl Ddl {
         let ns = entry.get_str("_id").unwrap_or("");
         let key = entry.get_document("key").cloned().unwrap_or_default();
         let pattern = ShardKeyPattern::parse(&key)?;
-        if find_index(&self.role.node, ns, &pattern, false).is_some() {
+        // One that is not sharded is not looked at by its key, and its collation may be that of all its indexes.
+        let whole = entry.get_bool("unsplittable") == Some(true);
+        if whole || find_index(&self.role.node, ns, &pattern, false).is_some() {
             return Ok(());
         }
         let details = || doc! { "namespace": ns, "shard": own, "shardKey": key.clone() };

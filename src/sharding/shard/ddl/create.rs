@@ -305,7 +305,12 @@ impl Ddl {
         }
         let ns = namespace(state);
         let (uuid, pattern, body) = (uuid_of(state)?, key(state)?, request(state));
-        self.create_here(ns, uuid, collection_options(body), false).await?;
+        let mut options = collection_options(body);
+        // A sharded collection has none of its own.
+        if let Some(collation) = body.get_present("collation").filter(|_| flag(body, "unsplittable", false)) {
+            options.push("collation", collation.clone());
+        }
+        self.create_here(ns, uuid, options, false).await?;
         self.index_here(ns, &pattern, body).await?;
         let (options, indexes) = self.definition_of(ns)?;
         let (db, name) = split(ns);
@@ -351,7 +356,8 @@ impl Ddl {
     }
 
     async fn index_here(&self, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
-        if find_index(&self.role.node, ns, pattern, flag(body, "unique", false)).is_some()
+        if flag(body, "unsplittable", false)
+            || find_index(&self.role.node, ns, pattern, flag(body, "unique", false)).is_some()
             || !flag(body, "implicitlyCreateIndex", true)
             || (pattern.is_hashed() && flag(body, "skipHashedShardKeyIndexCreation", false))
         {
@@ -515,6 +521,7 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
         );
     }
     if let Some(collation) = body.get_present("collation")
+        && !flag(body, "unsplittable", false)
         && collation.as_document().and_then(|c| c.get_str("locale")) != Some("simple")
     {
         bail!(

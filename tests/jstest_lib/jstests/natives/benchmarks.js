@@ -34,7 +34,7 @@ assert.throws(() => benchRun(Object.assign({throwGLE: true}, failing)));
 
 const started = Date.now();
 const id = benchStart({host, seconds: 3600, ops: [{op: "findOne", ns, query: {}}]});
-sleep(50);
+sleep(1000);
 assert(benchFinish(id).findOne > 0);
 assert(Date.now() - started < 60000, "ended from outside");
 assert.throws(() => benchFinish(id));

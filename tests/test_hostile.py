@@ -3,14 +3,13 @@
 Ten clients send what explodes while one asks for a ping all the time. The process lives and answers, every operation ends soon
 after its time limit, with a real error or with a result, and the memory comes back.
 
-`TESSERA_HOSTILE_SECONDS` says how long (3 by default); `TESSERA_HOSTILE_SEED` makes a run repeatable. The bounds are generous,
+`TESSERA_HOSTILE_SECONDS` says how long (3 by default), `TESSERA_HOSTILE_SEED` what is sent. The bounds are generous,
 so that they hold on a busy machine with debug binaries; what was measured is printed.
 """
 
 import collections
 import os
 import pathlib
-import random
 import re
 import threading
 import time
@@ -22,7 +21,7 @@ from hostile_requests import DATABASE, Hostile, fill
 from raw_connection import Raw, message
 
 SECONDS = float(os.environ.get("TESSERA_HOSTILE_SECONDS", "3"))
-SEED = int(os.environ.get("TESSERA_HOSTILE_SEED", random.randrange(1 << 20)))
+SEED = int(os.environ.get("TESSERA_HOSTILE_SEED", "7"))
 CLIENTS = 10
 MAX_TIME_MS = 700
 # The process is told to hold what it would choose where there is 1 GiB, and stays below that: what many threads build between
@@ -134,8 +133,8 @@ class Attack:
         print("later than their limit and 100 ms:", dict(self.late.most_common(12)))
         print("ended with:", dict(sorted(self.counts.items())))
         assert not self.failures, self.failures[:10]
-        assert self.pings[-1] < 5, "a ping waits for nothing that is long"
-        assert max(self.slowest.values()) < MAX_TIME_MS / 1000 + 20
+        assert self.pings[-1] < 2, "a ping waits for nothing that is long"
+        assert max(self.slowest.values()) < MAX_TIME_MS / 1000 + 5
         assert self.peak >> 10 < RESIDENT_MIB_MAX
         assert after < self.before + 200 * 1024, "memory comes back"
         assert self.quiet[DATABASE].c.count_documents({}) == 20

@@ -162,7 +162,8 @@ def test_the_fixture_is_clean_for_the_next_test(jstest):
     for fixture in ["standalone", "set", "sharded"]:
         done = jstest("--fixture", fixture, "--jobs", 1, "changes_the_fixture.js", "finds_a_clean_fixture.js")
         assert done.code == 0, done.text
-        assert "logLevel" in done.by_name()["changes_the_fixture"]["fixture_replaced"]
+        # The level is the top of this tree, and the first parameter that differs.
+        assert "logComponentVerbosity" in done.by_name()["changes_the_fixture"]["fixture_replaced"]
 
 
 def test_a_fixture_that_dies_is_the_fault_of_the_test_and_replaced(jstest):

@@ -202,7 +202,7 @@ class Catalogue(Worker):
             patiently(lambda d=document: self.coll().insert_one(d, session=self.session), 11000)
         if key == {"k": 1}:
             for at in (10, 20, 30):
-                patiently(lambda at=at: self.client.admin.command("split", self.ns(), middle={"k": at}), 20)
+                patiently(lambda at=at: self.client.admin.command("split", self.ns(), middle={"k": at}), 96)
 
     def rename(self):
         other = {"a": "b", "b": "a"}[self.name]

@@ -196,7 +196,7 @@ async fn run(
         Box::pin(crate::commands::fail_point::at_session(context, "hangBeforeSessionCheckOut")).await?;
     }
     let entered = crate::commands::transactions::enter(context, &request).await?;
-    let edition = context.service.node.as_ref().map(|node| node.past_edition());
+    let edition = context.service.node.as_ref().filter(|_| db == "local").map(|node| node.past_edition());
     let result = handle_watched(context, &request, numbered, reply).await;
     crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()

@@ -41,3 +41,23 @@ const nested = () => coll.aggregate([{$match: {}}, {$facet: {one: [{$bucketAuto:
 assert.lte(1, rise("aggStageCounters.$facet", nested));
 assert.lte(1, rise("aggStageCounters.$bucketAuto", nested));
 assert.eq(0, rise("aggStageCounters.$redact", nested));
+
+// Operators count where a request says them: in filters, in expressions, and as accumulators of groups and of windows.
+const operators = {
+    "match.$gt": () => coll.find({$or: [{b: {$not: {$gt: 1}}}, {b: {$elemMatch: {$lt: 3}}}]}).itcount(),
+    "match.$elemMatch": () => coll.aggregate([{$lookup: {from: coll.getName(), as: "x", pipeline: [{$match: {a: {$elemMatch: {$gt: 1}}}}]}}]).itcount(),
+    "match.$mod": () => coll.deleteMany({a: {$mod: [7, 6]}}),
+    "expressions.$multiply": () => coll.aggregate([{$group: {_id: {$literal: {$multiply: 1}}, x: {$sum: {$multiply: [2, "$b"]}}}}]).itcount(),
+    "expressions.$cmp": () => coll.find({$expr: {$cmp: ["$a", "$b"]}}).itcount(),
+    "expressions.$abs": () => coll.updateOne({_id: 0}, [{$set: {c: {$abs: -1}}}]),
+    "groupAccumulators.$stdDevPop": () => coll.aggregate([{$bucketAuto: {groupBy: "$b", buckets: 2, output: {x: {$stdDevPop: "$b"}}}}]).itcount(),
+    "windowAccumulators.$rank": () => coll.aggregate([{$setWindowFields: {sortBy: {b: 1}, output: {x: {$rank: {}}}}}]).itcount(),
+};
+for (const [name, act] of Object.entries(operators)) {
+    assert.eq(1, rise(`operatorCounters.${name}`, act), name);
+}
+assert.eq(0, rise("operatorCounters.match.$gt", () => coll.find({$expr: {$gt: ["$b", 1]}}).itcount()));
+
+const slow = () => assert.commandFailedWithCode(
+    db.runCommand({find: coll.getName(), filter: {$where: "sleep(10000); return true"}, maxTimeMS: 20}), 50);
+assert.lte(1, rise("operation.killedDueToMaxTimeMSExpired", slow));

@@ -266,6 +266,7 @@ pub const TABLE: &[Parameter] = &[
     inert("replBatchLimitOperations", Int(5000)),
     inert("replMonitorRefreshPeriod", Int(30)),
     inert("replWriterThreadCount", Int(16)).startup_only(),
+    row("reportOpWriteConcernCountersInServerStatus", Bool(false)).startup_only(),
     row("requireApiVersion", Bool(false)),
     row("reshardingCriticalSectionTimeoutMillis", Int(5000)).min(0.0),
     inert("reshardingDelayBeforeRemainingOperationTimeQueryMillis", Int(0)),

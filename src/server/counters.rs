@@ -1,7 +1,7 @@
 //! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
 
 use crate::dispatch::{Command, Latencies, Lookup};
-use document::{Doc, Document, Error, ValueRef, doc};
+use document::{Doc, Document, Error, ValueRef, codes, doc};
 pub use node::stripe::Counter;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -84,6 +84,13 @@ pub struct Asserts {
     pub user: Counter,
 }
 
+/// Operations that ended before they were done.
+#[derive(Default)]
+pub struct Killed {
+    pub disconnected: RareCounter,
+    pub expired: RareCounter,
+}
+
 /// Documents touched.
 #[derive(Default)]
 pub struct Documents {
@@ -147,6 +154,10 @@ pub struct Counters {
     pub unknown: Counter,
     pub top: crate::commands::top::Top,
     pub stages: crate::stage_counters::StageCounters,
+    pub operators: crate::operator_counters::OperatorCounters,
+    pub read_concerns: crate::concern_counters::ReadConcerns,
+    pub write_concerns: crate::concern_counters::WriteConcerns,
+    pub killed: Killed,
     updates: Updates,
     found_updates: Updates,
     create_validators: Validators,
@@ -167,6 +178,10 @@ impl Counters {
             unknown: Counter::default(),
             top: crate::commands::top::Top::default(),
             stages: Default::default(),
+            operators: Default::default(),
+            read_concerns: Default::default(),
+            write_concerns: Default::default(),
+            killed: Killed::default(),
             updates: Updates::default(),
             found_updates: Updates::default(),
             create_validators: Validators::default(),
@@ -205,11 +220,17 @@ impl Counters {
             1 => self.asserts.regular.increment(),
             _ => self.asserts.user.increment(),
         }
+        match error.code {
+            codes::MAX_TIME_MS_EXPIRED => self.killed.expired.increment(),
+            codes::CLIENT_DISCONNECT => self.killed.disconnected.increment(),
+            _ => {}
+        }
     }
     /// Counts what a command that succeeded did: its statements, and the documents its reply tells of.
     pub fn effects(&self, request: &node::request::Request<'_>, command: &Command, reply: Doc<'_>) {
         let (op, documents) = (&self.operations, &self.documents);
         let n = |name: &str| reply.get_i64(name).unwrap_or(0);
+        self.operators.note(command.name, request);
         match command.name {
             "insert" => {
                 op.insert.add(request.documents("documents").count() as i64);

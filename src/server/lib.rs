@@ -20,6 +20,7 @@ pub mod auth;
 pub mod commands;
 #[cfg(test)]
 mod compatibility;
+mod concern_counters;
 pub mod connection;
 pub mod counters;
 pub mod dispatch;
@@ -30,6 +31,7 @@ pub mod log;
 pub mod members;
 pub mod memory;
 pub mod operations;
+mod operator_counters;
 pub mod options;
 pub mod peers;
 pub mod process;

@@ -466,6 +466,9 @@ impl Service {
             let disk = self.parameters.bool("allowDiskUseByDefault");
             node.disk_use_by_default.store(disk, Ordering::Relaxed);
         }
+        self.counters
+            .write_concerns
+            .report(self.parameters.bool("reportOpWriteConcernCountersInServerStatus"));
         let level = self.parameters.int("logLevel").max(i64::from(self.options.verbosity));
         self.log.set_verbosity(level as i32);
         self.log.set_quiet(self.options.quiet || self.parameters.bool("quiet"));

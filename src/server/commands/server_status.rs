@@ -95,10 +95,22 @@ pub const SECTIONS: &[Section] = &[
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     Section { name: "opcountersRepl", roles: Roles::MONGOD, default: true, build: opcounters_repl },
     Section {
+        name: "opWriteConcernCounters",
+        roles: Roles::SETS,
+        default: true,
+        build: |c| c.service.counters.write_concerns.shown().into(),
+    },
+    Section {
         name: "queryAnalyzers",
         roles: Roles::SETS.or(Roles::ROUTER),
         default: true,
         build: crate::sampling::status,
+    },
+    Section {
+        name: "readConcernCounters",
+        roles: Roles::MONGOD,
+        default: true,
+        build: |c| c.service.counters.read_concerns.shown().into(),
     },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", security),
@@ -135,7 +147,9 @@ pub fn status(context: &Context, asked: impl Fn(&str) -> Option<bool>) -> Docume
     let all = asked("all") == Some(true);
     for section in SECTIONS {
         let shown = asked(section.name).unwrap_or((section.default && !none) || all);
-        if shown && section.roles.contains(context.service.role) {
+        let reported = section.name != "opWriteConcernCounters"
+            || context.service.counters.write_concerns.are_reported();
+        if shown && reported && section.roles.contains(context.service.role) {
             d.push(section.name, (section.build)(context));
         }
     }
@@ -315,7 +329,12 @@ fn metrics(context: &Context) -> Value {
         "query": query_metrics(context),
         "repl": replication_metrics(context),
         "ttl": { "deletedDocuments": read(|n| &n.ttl.deleted), "passes": read(|n| &n.ttl.passes) },
-        "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": read(|n| &n.write_conflicts) },
+        "operation": {
+            "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": read(|n| &n.write_conflicts),
+            "killedDueToClientDisconnect": c.killed.disconnected.get(),
+            "killedDueToMaxTimeMSExpired": c.killed.expired.get(),
+        },
+        "operatorCounters": c.operators.shown(),
     }
     .into()
 }

@@ -7,6 +7,7 @@ use crate::service::Service;
 use document::{Doc, DocBuf, Error, Result, bail, codes, doc, err};
 use futures::FutureExt;
 use node::Operation;
+use node::operation::WriteConcern;
 use runtime::Instant;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -144,6 +145,35 @@ async fn take_note(context: &Context, ended: &Ended<'_>, failed: bool, after: Af
     if ended.command.kind != Kind::Other && after != After::Vanish {
         let request = node::request::Request { db: "", body: ended.body, sequences: ended.sequences };
         service.counters.effects(&request, ended.command, ended.reply);
+        if let Some(node) = &service.node {
+            note_concerns(context, node, &request, ended.command.name);
+        }
+    }
+}
+
+/// Counts the concerns of a command that ran.
+fn note_concerns(context: &Context, node: &node::Node, request: &node::request::Request<'_>, command: &str) {
+    let (counters, op) = (&context.service.counters, &context.operation);
+    counters.read_concerns.note(op, command, || node.replication.default_read_level());
+    if counters.write_concerns.are_reported() {
+        let statements = match command {
+            "insert" => request.documents("documents").count(),
+            "update" => request.documents("updates").count(),
+            "delete" => request.documents("deletes").count(),
+            _ => return,
+        };
+        let implicit = match node.is_replica_set() && node.implicit_concern_is_majority() {
+            true => WriteConcern::majority(),
+            false => WriteConcern::acknowledged(),
+        };
+        let default = node.replication.default_write_concern();
+        counters.write_concerns.note(
+            command,
+            &op.write_concern,
+            statements as i64,
+            default.as_ref(),
+            &implicit,
+        );
     }
 }
 

@@ -14,9 +14,11 @@
 pub mod auth;
 pub mod batch;
 pub mod change_stream;
+pub mod cluster_parameters;
 pub mod concern;
 pub mod cursor;
 pub mod ddl;
+pub mod default_time;
 pub mod exec;
 pub mod failpoints;
 pub mod fork;
@@ -91,6 +93,7 @@ pub struct Node {
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
+    pub default_time: Arc<default_time::DefaultTime>,
     /// Sampled queries that are to be written, and which collections are sampled.
     pub samples: sampling::samples::Samples,
     pub analyzers: sampling::analyzers::Analyzers,

@@ -207,6 +207,7 @@ impl Node {
             index_use: crate::read::index_use::IndexUse::default(),
             plan_caches: crate::plan_cache::PlanCaches::default(),
             query_settings: Arc::default(),
+            default_time: Arc::default(),
             samples: Default::default(),
             analyzers: Default::default(),
             user_writes: Default::default(),
@@ -219,10 +220,9 @@ impl Node {
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
         node.load_views();
-        node.load_query_settings();
         node.load_user_writes();
         node.observers.add(crate::user_writes::COLLECTION, node.user_writes.clone());
-        node.observers.add(crate::query_settings::COLLECTION, node.query_settings.clone());
+        node.watch_cluster_parameters();
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
         node.replication.add_between(incomplete);
         node.restore_prepared(prepared)

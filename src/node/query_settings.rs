@@ -1,19 +1,17 @@
 //! Query settings: what an administrator wants of the queries of a shape, whoever sends them.
 //!
-//! They are the cluster parameter `querySettings`, kept in `config.clusterParameters`; what is here is a copy in memory, renewed by an observer
-//! of that collection on members, and by asking the config server on routers. A router looks a query up and sends the settings along;
+//! They are the cluster parameter `querySettings`, of which each node has a copy in memory ([`crate::cluster_parameters`]). A router looks a query up and sends the settings along;
 //! what a shard then has is not the query as it was asked. While there are no settings, a query costs one load to find that out.
 
-use crate::observer::WriteObserver;
+use crate::cluster_parameters::Copied;
 use crate::{Node, Operation};
-use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, DocWriter, Document, Result, Value, bail, doc};
 use parking_lot::RwLock;
 use query::shape::{query_hash, query_shape};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Where cluster parameters are kept, and the `_id` of this one.
-pub const COLLECTION: &str = "config.clusterParameters";
+/// The parameter's name, which is also that of the field with which a router sends settings along.
 pub const PARAMETER: &str = "querySettings";
 
 /// The settings of all shapes.
@@ -49,9 +47,11 @@ impl Setting {
     }
 }
 
-impl QuerySettings {
-    /// Takes over the parameter's document.
-    pub fn learn(&self, parameter: &Document) {
+impl Copied for QuerySettings {
+    fn name(&self) -> &'static str {
+        PARAMETER
+    }
+    fn learn(&self, parameter: &Document) {
         let list: Vec<Setting> = parameter
             .get_array("settingsArray")
             .into_iter()
@@ -61,6 +61,9 @@ impl QuerySettings {
         self.any.store(!list.is_empty(), Relaxed);
         *self.list.write() = Arc::new(list);
     }
+}
+
+impl QuerySettings {
     pub fn list(&self) -> Arc<Vec<Setting>> {
         self.list.read().clone()
     }
@@ -109,22 +112,6 @@ impl QuerySettings {
     }
 }
 
-impl WriteObserver for QuerySettings {
-    fn inserted(&self, _: &str, doc: Doc<'_>) {
-        if doc.get_str("_id") == Some(PARAMETER) {
-            self.learn(&doc.to_document());
-        }
-    }
-    fn updated(&self, ns: &str, new: Doc<'_>) {
-        self.inserted(ns, new);
-    }
-    fn deleted(&self, _: &str, old: Doc<'_>) {
-        if old.get_str("_id") == Some(PARAMETER) {
-            self.learn(&Document::new());
-        }
-    }
-}
-
 /// The indexes that settings allow on a namespace; `None` where they say nothing of it.
 pub fn allowed_indexes(settings: &Document, ns: &str) -> Option<Vec<Value>> {
     let hints = settings.get_array("indexHints")?;
@@ -136,14 +123,6 @@ pub fn allowed_indexes(settings: &Document, ns: &str) -> Option<Vec<Value>> {
 }
 
 impl Node {
-    /// Reads the settings again, where the collection was not written but exchanged.
-    pub fn load_query_settings(&self) {
-        let slot = self.namespaces.slot(COLLECTION);
-        let state = slot.read_unchecked();
-        let found = state.collection.as_ref().and_then(|c| c.find_id(ValueRef::String(PARAMETER)));
-        self.query_settings.learn(&found.map(|(_, d)| d.to_document()).unwrap_or_default());
-    }
-
     /// Notes the indexes that the settings of a query allow: those that a router sent along, or those known here.
     ///
     /// # Errors

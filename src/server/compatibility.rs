@@ -3,7 +3,7 @@
 //! and without the variable the test fails when it is not what the tables say.
 
 use crate::commands::TABLES;
-use crate::commands::cluster_parameters::{self, Effect};
+use crate::commands::cluster_parameters;
 use crate::dispatch::{Command, Handler, Needs, Roles};
 use node::parameters::Parameter;
 use std::collections::BTreeMap;
@@ -111,13 +111,13 @@ fn parameters(out: &mut String) {
     listed(out, "effective", names(|p| p.effective));
     listed(out, "accepted and answered, without effect", names(|p| !p.effective));
     let _ = writeln!(out, "\n## Cluster parameters");
-    let rows = |wanted: fn(Effect) -> bool| {
-        let rows = cluster_parameters::TABLE.iter().filter(move |row| !row.test_only && wanted(row.effect));
+    let rows = |effective: bool| {
+        let rows =
+            cluster_parameters::TABLE.iter().filter(move |row| !row.test_only && row.effective == effective);
         rows.map(|row| row.name.to_string())
     };
-    listed(out, "effective", rows(|effect| matches!(effect, Effect::Full)));
-    listed(out, "kept and shown, without effect", rows(|effect| matches!(effect, Effect::None)));
-    listed(out, "refused (238) but for the default", rows(|effect| matches!(effect, Effect::DefaultOnly)));
+    listed(out, "effective", rows(true));
+    listed(out, "kept and shown, without effect", rows(false));
 }
 
 fn page() -> String {

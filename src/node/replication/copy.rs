@@ -405,7 +405,7 @@ impl Node {
         self.cursors.kill_where(|_, _| true);
         self.replication.between.replace(transactions);
         self.load_views();
-        self.load_query_settings();
+        self.load_cluster_parameters();
         self.load_user_writes();
         self.observers.exchanged();
     }

@@ -8,6 +8,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
+use node::cluster_parameters::COLLECTION;
 use node::local::LocalClient;
 use sharding::config::ConfigServer;
 use sharding::remote::{Target, majority};
@@ -38,36 +39,22 @@ pub const ROWS: &[Command] = &[
     .help("Internal command of a shard."),
 ];
 
-const COLLECTION: &str = "config.clusterParameters";
-
-/// What setting a parameter does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effect {
-    Full,
-    /// It is kept and shown: what it tunes does not exist here, or does not depend on it.
-    None,
-    /// A node would have to behave otherwise, and does not: only the default may be set.
-    DefaultOnly,
-}
-
 /// One parameter.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     default: fn() -> Document,
     pub(crate) test_only: bool,
-    pub(crate) effect: Effect,
+    /// False: it is kept and shown; what it tunes does not exist here, or does not depend on it.
+    pub(crate) effective: bool,
     /// Reads what a client gives as the fields to keep.
     read: fn(&Row, Doc<'_>) -> Result<Document>,
 }
 
 const fn row(name: &'static str, default: fn() -> Document) -> Row {
-    Row { name, default, test_only: false, effect: Effect::Full, read: read_by_default }
+    Row { name, default, test_only: false, effective: true, read: read_by_default }
 }
 const fn inert(name: &'static str, default: fn() -> Document) -> Row {
-    Row { effect: Effect::None, ..row(name, default) }
-}
-const fn default_only(name: &'static str, default: fn() -> Document) -> Row {
-    Row { effect: Effect::DefaultOnly, ..row(name, default) }
+    Row { effective: false, ..row(name, default) }
 }
 
 pub(crate) const TABLE: &[Row] = &[
@@ -78,7 +65,7 @@ pub(crate) const TABLE: &[Row] = &[
     // It concerns change collections, which only serverless deployments have: others keep and show it.
     Row { read: read_change_streams, ..inert("changeStreams", || doc! { "expireAfterSeconds": 3600i64 }) },
     inert("configServerReadPreferenceForCatalogQueries", || doc! { "mustAlwaysUseNearest": false }),
-    default_only("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }),
+    Row { read: read_default_time, ..row("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }) },
     inert("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
     row("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
     row("querySettings", || doc! { "settingsArray": [] }),
@@ -165,9 +152,6 @@ fn stored(context: &Context, node: &Node, name: &str, given: ValueRef<'_>) -> Re
         );
     }
     let fields = (row.read)(row, given)?;
-    if row.effect == Effect::DefaultOnly && fields != (row.default)() {
-        bail!(NOT_IMPLEMENTED, "cluster parameter '{name}' is known but not implemented");
-    }
     let mut d = doc! { "_id": row.name, "clusterParameterTime": node.cluster_time() };
     d.0.extend(fields);
     Ok(d)
@@ -195,6 +179,18 @@ fn read_change_streams(row: &Row, given: Doc<'_>) -> Result<Document> {
         bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field")
     }
     Ok(fields)
+}
+
+/// `{readOperations: milliseconds}`, from 0, which is no limit.
+fn read_default_time(row: &Row, given: Doc<'_>) -> Result<Document> {
+    let fields = read_by_default(row, given)?;
+    match fields.get_i64("readOperations").unwrap_or(0) {
+        ms @ i64::MIN..0 => bail!(
+            BAD_VALUE,
+            "BSON field 'readOperations' value must be greater than or equal to 0, actual value '{ms}'"
+        ),
+        _ => Ok(fields),
+    }
 }
 
 /// `{preAndPostImages: {expireAfterSeconds: "off" | seconds}}`, of which nothing may be missing. Whatever is wrong is a BadValue.
@@ -259,6 +255,11 @@ async fn set_here(context: &Context, request: &Request<'_>) -> Result<()> {
     let (name, given) = asked(request)?;
     let node = node(context)?;
     let d = stored(context, node, name, given)?;
+    if !find(context, name)?.effective {
+        let attr = doc! { "parameter": name };
+        let text = "This cluster parameter is kept and has no effect";
+        context.service.log.warning("CONTROL", 9_000_002, &context.connection.name(), text, attr);
+    }
     LocalClient::new(node.clone()).put(COLLECTION, &d).await
 }
 

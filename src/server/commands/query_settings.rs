@@ -8,8 +8,9 @@ use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
+use node::cluster_parameters::COLLECTION;
 use node::local::LocalClient;
-use node::query_settings::{COLLECTION, PARAMETER, Setting};
+use node::query_settings::{PARAMETER, Setting};
 use query::shape::query_hash;
 use tokio::sync::Mutex;
 

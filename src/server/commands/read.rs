@@ -115,15 +115,15 @@ async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 
 async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    if writes(request) && node.is_replica_set() && !node.is_writable() {
+    if writes(request.body) && node.is_replica_set() && !node.is_writable() {
         return write_on_primary(context, request, reply).await;
     }
-    let plain = |_: &String| !writes(request) && !watches(request);
+    let plain = |_: &String| !writes(request.body) && !watches(request);
     let names = || target(request).filter(plain).map(|ns| read::aggregate::reads(node, &request.node, ns));
     node.read_at_one_moment(&context.operation, names).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
-    if writes(request) {
+    if writes(request.body) {
         acknowledge(context, reply).await?;
     }
     Ok(())
@@ -176,19 +176,19 @@ fn only(ns: String) -> Vec<String> {
 }
 
 /// Whether the pipeline ends in a stage that writes.
-fn writes(request: &Request<'_>) -> bool {
-    let last = stages(request).and_then(|stages| stages.iter().last());
+pub(crate) fn writes(aggregate: Doc<'_>) -> bool {
+    let last = stages(aggregate).and_then(|stages| stages.iter().last());
     matches!(last.and_then(stage_name), Some("$out" | "$merge"))
 }
 
 /// Whether it is a change stream, which reads the log.
 fn watches(request: &Request<'_>) -> bool {
-    let first = stages(request).and_then(|stages| stages.iter().next());
+    let first = stages(request.body).and_then(|stages| stages.iter().next());
     first.and_then(stage_name) == Some("$changeStream")
 }
 
-fn stages<'a>(request: &Request<'a>) -> Option<Doc<'a>> {
-    request.body.get("pipeline").and_then(|v| v.as_array())
+fn stages(aggregate: Doc<'_>) -> Option<Doc<'_>> {
+    aggregate.get("pipeline").and_then(|v| v.as_array())
 }
 
 fn stage_name<'a>(stage: Element<'a>) -> Option<&'a str> {

@@ -7,6 +7,7 @@ use crate::service::Service;
 use document::{Doc, DocBuf, Error, Result, bail, codes, doc, err};
 use futures::FutureExt;
 use node::Operation;
+use node::auth::{Action, Target};
 use node::operation::WriteConcern;
 use runtime::Instant;
 use std::panic::AssertUnwindSafe;
@@ -121,10 +122,36 @@ fn operation_of(
     if command.name == "getMore" {
         operation.deadline = cursor_time_left(service, body).map(|left| started + left);
     }
+    if let Some(limit) = default_time(service, connection, command, body) {
+        operation.deadline = started.checked_add(limit);
+    }
     if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
         operation.deadline = None;
     }
     Ok((Arc::new(operation), changed))
+}
+
+/// The time that the cluster gives a client's read which names none.
+fn default_time(
+    service: &Service,
+    connection: &Connection,
+    command: &Command,
+    body: Doc<'_>,
+) -> Option<Duration> {
+    if !matches!(command.name, "find" | "count" | "distinct" | "dbHash" | "aggregate") {
+        return None;
+    }
+    let limit = match &service.node {
+        Some(node) => node.default_time.of_reads(),
+        None => service.members.router().ok()?.default_time.of_reads(),
+    }?;
+    let bypasses = || {
+        let user = connection.client.user();
+        user.is_some_and(|user| user.may(&Target::Cluster, Action::BypassDefaultMaxTimeMS))
+    };
+    let internal = connection.client.internal.load(std::sync::atomic::Ordering::Relaxed);
+    let reads = command.name != "aggregate" || !crate::commands::read::writes(body);
+    (reads && body.get("maxTimeMS").is_none() && !internal && !bypasses()).then_some(limit)
 }
 
 /// Tells the profiler, the table of cursors' owners and the counters what a command did.

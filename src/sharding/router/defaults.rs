@@ -3,12 +3,12 @@
 //! They are kept by the config server and read anew with every ping, and at once when they are set through this router.
 //! Shards take what a router sends as it is, so a default counts from the moment the router knows of it.
 
+use super::Router;
 use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
 use super::task::Task;
-use super::{Router, paused_migrations};
-use document::{Doc, DocBuf, DocWriter, Document, Result, doc};
-use node::query_settings::PARAMETER;
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, doc};
+use node::cluster_parameters::Copied;
 use parking_lot::RwLock;
 
 /// What was set by a client; the implicit defaults need not be sent.
@@ -87,17 +87,16 @@ impl Router {
 
     /// Reads anew the cluster parameters that routers heed.
     pub async fn refresh_parameters(&self) -> Result<()> {
-        let command = doc! { "getClusterParameter": [PARAMETER, paused_migrations::PARAMETER] };
+        let copies: [&dyn Copied; 3] = [&self.query_settings, &self.default_time, &self.pauses_migrations];
+        let names = copies.map(|copy| Value::from(copy.name()));
+        let command = doc! { "getClusterParameter": Value::Array(names.to_vec()) };
         let body = own(&command, "admin", self.cluster_time(), &Versions::NONE);
         let reply = self.cluster.call(Call::new(CONFIG, body.doc())).await.map_err(|e| e.error)?;
         let reply = reply.to_document();
         let parameters = reply.get_array("clusterParameters").into_iter().flatten();
         for parameter in parameters.filter_map(|v| v.as_document()) {
-            match parameter.get_str("_id") {
-                Some(PARAMETER) => self.query_settings.learn(parameter),
-                Some(paused_migrations::PARAMETER) => self.pauses_migrations.learn(parameter),
-                _ => {}
-            }
+            let of = |copy: &&&dyn Copied| parameter.get_str("_id") == Some(copy.name());
+            copies.iter().filter(of).for_each(|copy| copy.learn(parameter));
         }
         Ok(())
     }

@@ -73,6 +73,7 @@ pub struct Router {
     pub defaults: defaults::Defaults,
     /// What administrators want of queries, read anew with every ping.
     pub query_settings: node::query_settings::QuerySettings,
+    pub default_time: node::default_time::DefaultTime,
     pub pauses_migrations: paused_migrations::Switch,
     pub transactions: transaction::Transactions,
     pub targeted: targeted::Targeted,
@@ -118,6 +119,7 @@ impl Router {
             cursors: cursor::CursorTable::default(),
             defaults: defaults::Defaults::default(),
             query_settings: Default::default(),
+            default_time: Default::default(),
             pauses_migrations: Default::default(),
             transactions: transaction::Transactions::default(),
             targeted: targeted::Targeted::default(),

@@ -19,13 +19,13 @@ use document::{DocBuf, Document, Error, Result, err};
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
+use node::cluster_parameters::Copied;
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub(super) const PARAMETER: &str = "pauseMigrationsDuringMultiUpdates";
 /// How long a shard keeps its ranges for a router it hears nothing of.
 const LEASE: Duration = Duration::from_secs(15);
 const RENEW_EVERY: Duration = Duration::from_secs(3);
@@ -52,11 +52,16 @@ impl Default for Switch {
     }
 }
 
-impl Switch {
-    /// Takes over the parameter's document.
-    pub fn learn(&self, parameter: &Document) {
+impl Copied for Switch {
+    fn name(&self) -> &'static str {
+        "pauseMigrationsDuringMultiUpdates"
+    }
+    fn learn(&self, parameter: &Document) {
         self.enabled.store(parameter.get_bool("enabled").unwrap_or(false), Ordering::Relaxed);
     }
+}
+
+impl Switch {
     fn begin(&self) -> i64 {
         let mut statements = self.statements.lock();
         statements.last += 1;

@@ -19,11 +19,11 @@ MONGOSH = ROOT / "tests" / "mongosh" / "node_modules" / ".bin" / "mongosh"
 
 
 def free_ports(n):
-    """`n` neighbouring ports nobody listens on, below the range from which the kernel takes its own."""
+    """`n` neighbouring ports nobody listens on, below those of the jstests and those that the kernel gives to clients."""
     import random
 
     for _ in range(200):
-        base = random.randint(20000, 31000)
+        base = random.randint(11000, 19900)
         sockets = []
         try:
             for i in range(n):

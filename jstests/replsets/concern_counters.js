@@ -1,6 +1,8 @@
 /**
  * Operators see with which concerns applications read and write, and what the defaults decide.
  * Fails when a read or a write counts under another concern, or those without one do not show which default held.
+ *
+ * @tags: [requires_own_servers]
  */
 const set = new ReplSetTest({nodes: 1, nodeOptions: {setParameter: {reportOpWriteConcernCountersInServerStatus: true}}});
 set.startSet();

@@ -2,6 +2,8 @@
  * An administrator bounds the time of reads that name none, on a set or a cluster (defaultMaxTimeMS).
  * Fails when a read goes on for longer, when a read's own time, a write or an exempt user is cut short, or when a router does not
  * learn of the limit.
+ *
+ * @tags: [requires_own_servers]
  */
 const sleeping = {$function: {body: "function() { sleep(250); return true; }", args: [], lang: "js"}};
 const slow = {$expr: sleeping};

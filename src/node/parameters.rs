@@ -104,6 +104,7 @@ use Initial::{Bool, Double, Int, List, Long, Text};
 
 /// The table, by name.
 pub const TABLE: &[Parameter] = &[
+    row("acceptApiVersion2", Bool(false)).startup_only(),
     inert("allowMultipleUsersWithApiStrict", Bool(false)),
     row("allowDiskUseByDefault", Bool(true)),
     row("analyzeShardKeyNumRanges", Int(100)).min(1.0),

@@ -1,7 +1,7 @@
 //! `listCommands`: the table, as this node answers it.
 
 use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
-use document::{Document, Result, doc};
+use document::{Document, Result, Value, doc};
 
 pub const ROWS: &[Command] = &[Command::sync("listCommands", Roles::ALL, run)
     .no_auth()
@@ -27,14 +27,18 @@ fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 }
 
 fn describe(row: &Command) -> Document {
-    let versions = if row.stable_api { vec!["1".to_string()] } else { Vec::new() };
+    let members = [("1", row.stable_api), ("2", row.second_api)];
+    let versions: Vec<Value> =
+        members.iter().filter(|(_, is)| *is).map(|(version, _)| (*version).into()).collect();
+    let deprecated: Vec<Value> =
+        members.iter().filter(|(v, _)| *v == row.deprecated_in).map(|(v, _)| (*v).into()).collect();
     let mut d = doc! {
         "help": row.help,
         "requiresAuth": row.requires_auth,
         "secondaryOk": !row.primary_only,
         "adminOnly": row.admin_only,
         "apiVersions": versions,
-        "deprecatedApiVersions": [],
+        "deprecatedApiVersions": deprecated,
     };
     if row.kind == Kind::Read {
         d.push("secondaryOverrideOk", true);

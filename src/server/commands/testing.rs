@@ -10,6 +10,11 @@ use node::local::LocalClient;
 use node::read;
 use std::time::Duration;
 
+/// A command that says which versions of the API it is in, and does nothing.
+const fn of_api(name: &'static str) -> Command {
+    Command::sync(name, Roles::ALL, |_, _, _| Ok(())).needs(Needs::Login).test_only()
+}
+
 pub const ROWS: &[Command] = &[
     Command::future("sleep", Roles::ALL, |c, r, reply| Box::pin(sleep(c, r, reply)))
         .needs(Needs::Login)
@@ -26,15 +31,18 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Collection(&[A::Insert]))
         .test_only()
         .help("Inserts a document as the node itself does, on secondaries too."),
-    Command::sync("testVersion2", Roles::ALL, |_, _, _| Ok(()))
-        .needs(Needs::Login)
-        .test_only()
-        .help("No command of API version 1."),
-    Command::sync("testVersions1And2", Roles::ALL, |_, _, _| Ok(()))
-        .needs(Needs::Login)
-        .test_only()
+    of_api("testVersion2").second_api().help("A command of API version 2."),
+    of_api("testVersions1And2").stable_api().second_api().help("A command of API versions 1 and 2."),
+    of_api("testRemoval").stable_api().help("A command of API version 1 that version 2 has not."),
+    of_api("testDeprecation")
         .stable_api()
-        .help("A command of API version 1."),
+        .deprecated_in("1")
+        .help("A command of API version 1 that is deprecated there."),
+    of_api("testDeprecationInVersion2")
+        .stable_api()
+        .second_api()
+        .deprecated_in("2")
+        .help("A command of API versions 1 and 2 that is deprecated in the second."),
     Command::sync("echo", Roles::ALL, echo).needs(Needs::Login).help("Answers the request."),
     Command::sync("whatsmysni", Roles::ALL, |_, _, reply| {
         reply.fields(&doc! { "sni": "" });

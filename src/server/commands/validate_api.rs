@@ -66,16 +66,16 @@ pub mod unstable {
     pub const UPDATE: &[&str] = &["updates.upsertSupplied"];
 }
 
-/// Refuses a command that version 1 has not.
+/// Refuses a command that the version has not.
 ///
 /// # Errors
 /// APIStrictError (323).
-pub fn check_name(command: &Command) -> Result<()> {
-    if !command.stable_api {
+pub fn check_name(command: &Command, version: &str) -> Result<()> {
+    if !(if version == "2" { command.second_api } else { command.stable_api }) {
         bail!(
             API_STRICT_ERROR,
-            "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands \
-             and migrations in API Version 1 can be found at \
+            "Provided apiStrict:true, but the command {} is not in API Version {version}. Information on supported \
+             commands and migrations in API Version {version} can be found at \
              https://dochub.mongodb.org/core/manual-versioned-api",
             command.name
         );
@@ -93,7 +93,7 @@ pub fn check_strict(context: &Context, request: &Request<'_>) -> Result<()> {
         && let Some((_, command)) = context.service.commands().find(first_name(body).as_bytes())
         && command.name != "explain"
     {
-        check_name(command)?;
+        check_name(command, "1")?;
         return check_asked(&explained(request, command, body));
     }
     check_asked(request)

@@ -112,6 +112,10 @@ pub struct Command {
     pub in_transaction: bool,
     /// Member of the stable API, version "1".
     pub stable_api: bool,
+    /// Member of version "2", which exists for tests (`acceptApiVersion2`).
+    pub second_api: bool,
+    /// The version of which it is a deprecated member; empty for none.
+    pub deprecated_in: &'static str,
     /// Its fields that version "1" has not; `list.field` is one of the documents in a list.
     pub unstable_fields: &'static [&'static str],
     /// Runs against `admin` only.
@@ -150,6 +154,8 @@ impl Command {
             needs: Needs::Member,
             in_transaction: false,
             stable_api: false,
+            second_api: false,
+            deprecated_in: "",
             unstable_fields: &[],
             admin_only: false,
             test_only: false,
@@ -253,6 +259,14 @@ impl Command {
     }
     pub const fn stable_api(mut self) -> Command {
         self.stable_api = true;
+        self
+    }
+    pub const fn second_api(mut self) -> Command {
+        self.second_api = true;
+        self
+    }
+    pub const fn deprecated_in(mut self, version: &'static str) -> Command {
+        self.deprecated_in = version;
         self
     }
     /// A member of the stable API but for these fields.

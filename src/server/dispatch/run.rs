@@ -460,11 +460,18 @@ fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Res
         }
         return Ok(());
     };
-    if version != "1" {
+    if version != "1" && !(version == "2" && context.service.parameters.bool("acceptApiVersion2")) {
         bail!(API_VERSION_ERROR, "API version must be \"1\"");
     }
     if generic.api_strict == Some(true) {
-        crate::commands::validate_api::check_name(command)?;
+        crate::commands::validate_api::check_name(command, version)?;
+    }
+    if generic.api_deprecation_errors == Some(true) && command.deprecated_in == version {
+        bail!(
+            API_DEPRECATION_ERROR,
+            "Provided apiDeprecationErrors:true, but the command {} is deprecated in API Version {version}",
+            command.name
+        );
     }
     Ok(())
 }

@@ -87,6 +87,15 @@ for (const fields of [{keyPattern: {absent: 1}}, {maxChunkSizeBytes: 0}, {min: {
         {autoSplitVector: "uneven", keyPattern: {x: 1}, min: {x: MinKey}, max: {x: MaxKey}, maxChunkSizeBytes: 1024}, fields)), tojson(fields));
 }
 
+// Through a router, of what lies on one shard; a router is asked on the collection's database.
+const whole = testDB.whole;
+assert.commandWorked(whole.insert(Array.from({length: 10}, (_, x) => ({x: x}))));
+assert.commandWorked(whole.createIndex({x: 1}));
+const routed = {splitVector: whole.getFullName(), keyPattern: {x: 1}, force: true};
+assert.eq([5], assert.commandWorked(testDB.runCommand(routed)).splitKeys.map((key) => Number(key.x)));
+assert.commandFailedWithCode(db.adminCommand(routed), ErrorCodes.IllegalOperation);
+assert.commandFailedWithCode(testDB.runCommand({splitVector: ns, keyPattern: {x: 1}, force: true}), ErrorCodes.IllegalOperation);
+
 // Refused.
 assert.commandFailed(shard.adminCommand({splitVector: ns, maxChunkSizeBytes: 1024 * 1024}));
 assert.commandFailed(vector({min: {x: 0}, maxChunkSizeBytes: 1024 * 1024}));

@@ -175,6 +175,10 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Collection(&[A::ConvertToCapped]))
         .write()
         .help("Makes a collection capped."),
+    routed!("splitVector", ddl::split_vector)
+        .needs(Needs::Namespace(&[A::SplitVector]))
+        .ends_with_client()
+        .help("Keys that divide a collection into chunks."),
     routed!("listCollections", ddl::list_collections)
         .needs(Needs::Asked(needs::lists_collections))
         .read()

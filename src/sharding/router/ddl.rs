@@ -853,6 +853,18 @@ pub async fn on_unsharded(task: &Task<'_>) -> Result<DocBuf> {
     }
 }
 
+/// `splitVector` of a collection that is not sharded: what its one shard answers.
+pub async fn split_vector(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    if database_of(&ns) != task.db() {
+        bail!(ILLEGAL_OPERATION, "Performing splitVector across dbs isn't supported via mongos");
+    }
+    if task.placement(&ns).await?.is_some_and(|p| p.table.is_some()) {
+        bail!(ILLEGAL_OPERATION, "can't do command: splitVector on sharded collection: {ns}");
+    }
+    as_it_is(task, &ns).await
+}
+
 /// Commands on a database as such.
 pub async fn on_database(task: &Task<'_>) -> Result<DocBuf> {
     match single::on_primary(task, &[]).await? {

@@ -2,7 +2,8 @@
  * Defragmentation merges neighbours, measures, moves small chunks next to others and merges again; it can be watched, ended
  * early, and leaves no trace in the catalog.
  * It fails if a small chunk that could go to a neighbour is left, sizes or phase stay behind, the collection is balanced
- * as usual meanwhile, it never ends when a chunk is split meanwhile, or what has become possible waits for the next round's time.
+ * as usual meanwhile, it never ends when a chunk is split meanwhile, what has become possible waits for the next round's time, or
+ * chunks are merged over the edge of a zone that came after the phase began.
  *
  * @tags: [requires_own_servers]
  */
@@ -107,4 +108,25 @@ assert.soon(() => chunksOf(testDB.w).length === 1 && !("defragmentCollection" in
 assert.eq(3, testDB.w.find().itcount());
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 hours.off();
+
+// A zone that comes when the first phase has planned its merges: none goes over its edge.
+shardByRanges(testDB.z, {x: 1}, [{x: 0}, {x: 10}, {x: 20}, {x: 30}, {x: 40}], [first, first, second, first, first, first]);
+assert.commandWorked(testDB.z.insert([{x: -1}, {x: 1}, {x: 11}, {x: 21}, {x: 31}, {x: 41}]));
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 3600 * 1000}));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.z", defragmentCollection: true}));
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+assert.soon(() => "defragmentationPhase" in config.collections.findOne({_id: "d.z"}));
+assert.commandWorked(admin.runCommand({addShardToZone: st.shard0.shardName, zone: "late"}));
+assert.commandWorked(admin.runCommand({updateZoneKeyRange: "d.z", min: {x: 30}, max: {x: 40}, zone: "late"}));
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 0}));
+const quick = quickRounds(configPrimary);
+assert.soon(() => !("defragmentCollection" in config.collections.findOne({_id: "d.z"})), () => tojson(chunksOf(testDB.z)), 90 * 1000);
+const merges = config.changelog.find({what: "merge", ns: "d.z"}).toArray();
+assert.gt(merges.length, 0);
+for (const {details: {merged}} of merges) {
+    assert(merged.slice(1).every((c) => c.min.x !== 30 && c.min.x !== 40), tojson(merged));
+}
+assert.eq(6, testDB.z.find().itcount());
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+quick.off();
 st.stop();

@@ -12,13 +12,13 @@
 //! stand with the chunks, and a run that was not merged is found again.
 //!
 //! Neighbours are never merged across the edge of a zone's range, which the balancer would split again, nor with a jumbo
-//! chunk, which would lose its mark.
+//! chunk, which would lose its mark. Nor does a chunk go from a shard of its zone to one outside for a neighbour.
 //!
 //! A retriable failure repeats the action. Any other begins a phase anew: the first after a failed move, since others change
 //! the chunks; else the same.
 
 use super::failures::Failures;
-use super::{ChunkView, Outcome, Round, ShardView};
+use super::{ChunkView, Outcome, Round, ShardView, ZoneView};
 use document::Document;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -101,6 +101,8 @@ pub struct Defragmentation {
     phase: Phase,
     /// Below this a chunk is small.
     small_bytes: i64,
+    /// The zones that the chunks' indexes mean.
+    zones: Vec<ZoneView>,
     links: Vec<Link>,
     steps: VecDeque<Step>,
     /// Actions handed out, by the first chunk they concern.
@@ -113,11 +115,12 @@ pub struct Defragmentation {
 }
 
 impl Defragmentation {
-    /// Begins a phase over a collection's chunks, each with its measured size. Moving needs every size: where one is
-    /// missing, the first phase begins instead.
+    /// Begins a phase over a collection's chunks, each with its measured size, and its zones. Moving needs every size: where
+    /// one is missing, the first phase begins instead.
     pub fn begin(
         phase: Phase,
         chunks: Vec<(ChunkView, Option<i64>)>,
+        zones: Vec<ZoneView>,
         max_chunk_bytes: i64,
     ) -> Defragmentation {
         let measured = chunks.iter().all(|(_, bytes)| bytes.is_some());
@@ -138,6 +141,7 @@ impl Defragmentation {
         let mut machine = Defragmentation {
             phase,
             small_bytes: max_chunk_bytes / 100 * SMALL_PERCENT + max_chunk_bytes % 100 * SMALL_PERCENT / 100,
+            zones,
             links: links.collect(),
             steps: VecDeque::new(),
             running: BTreeMap::new(),
@@ -222,6 +226,10 @@ impl Defragmentation {
 
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+    /// The zones as they were when the phase began.
+    pub fn zones(&self) -> &[ZoneView] {
+        &self.zones
     }
     /// Chunks that the phase still has to deal with.
     pub fn remaining(&self) -> usize {
@@ -390,7 +398,8 @@ impl Defragmentation {
         let may = |n: &ChunkId| {
             let other = &self.links[*n].chunk;
             let shard = round.shards.get(other.shard);
-            self.fits(chunk, other) && shard.is_some_and(|s| !s.draining && !s.full)
+            self.fits(chunk, other)
+                && shard.is_some_and(|s| !s.draining && !s.full && self.keeps_to_zone(chunk, s, round))
         };
         let mut possible: Vec<ChunkId> = sides.into_iter().flatten().filter(may).collect();
         if possible.is_empty() {
@@ -415,6 +424,13 @@ impl Defragmentation {
             Some(n) => Neighbour::At(n),
             None => Neighbour::NotNow,
         }
+    }
+
+    /// The chunk does not leave its zone by going to the shard.
+    fn keeps_to_zone(&self, chunk: &ChunkView, to: &ShardView, round: &Round<'_>) -> bool {
+        let Some(zone) = chunk.zone.and_then(|at| self.zones.get(at)) else { return true };
+        let is_of = |s: &ShardView| s.zones.contains(&zone.zone);
+        is_of(to) || !round.shards.get(chunk.shard).is_some_and(is_of)
     }
 
     /// A migration has ended. The chunk is merged with its new neighbours next.

@@ -256,7 +256,8 @@ impl World {
             "defragment" => {
                 let chunks = c.chunks.iter().cloned().zip(self.measured.iter().copied()).collect();
                 let phase = Phase::parse(words[0]).unwrap();
-                self.machine = Some(Defragmentation::begin(phase, chunks, c.max_chunk_bytes));
+                self.machine =
+                    Some(Defragmentation::begin(phase, chunks, c.zones.clone(), c.max_chunk_bytes));
             }
             "next" => {
                 let resting =

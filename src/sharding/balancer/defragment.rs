@@ -1,8 +1,8 @@
 //! Defragmentation: one machine of [`protocol::balancer::defragmentation`] for each collection with `defragmentCollection`,
 //! fed from the catalog, its phase persisted in `config.collections` before it begins.
 //!
-//! Machines live in memory and are made anew when this node becomes primary, when a phase ends, when shards came or went,
-//! and when the collection is another incarnation; each has a generation, and what an action of an older one reports is
+//! Machines live in memory and are made anew when this node becomes primary, when a phase ends, when shards came or went or
+//! the collection's zones were changed, and when the collection is another incarnation; each has a generation, and what an action of an older one reports is
 //! ignored. Nothing is lost with a machine: the phase and the measured sizes stand in the catalog.
 
 use super::actions::{Action, Next, is_passing, outcome_of};
@@ -177,7 +177,7 @@ impl ConfigServer {
         if next == Phase::Finished {
             self.balancer.defragmentations.lock().running.remove(ns);
             self.log_action("defragmentation.end", ns, Document::new()).await;
-            return self.end_defragmentation(ns).await;
+            return self.end_defragmentation(ns, collection.info.epoch).await;
         }
         if !self.persist_phase(ns, next).await? {
             return Ok(());
@@ -212,9 +212,10 @@ impl ConfigServer {
         };
         let (mut chunks, sizes): (Vec<ChunkView>, Vec<Option<i64>>) =
             self.catalog().chunks(collection)?.into_iter().filter_map(sized).unzip();
-        assign_zones(&mut chunks, &zone_views(collection, self.catalog().zone_ranges(&collection.info.ns))?);
+        let zones = zone_views(collection, self.catalog().zone_ranges(&collection.info.ns))?;
+        assign_zones(&mut chunks, &zones);
         let sized = chunks.into_iter().zip(sizes).collect();
-        let machine = Defragmentation::begin(phase, sized, self.max_chunk_bytes(collection));
+        let machine = Defragmentation::begin(phase, sized, zones, self.max_chunk_bytes(collection));
         Ok((machine, shards.into_iter().map(|s| s.name).collect()))
     }
 
@@ -225,23 +226,35 @@ impl ConfigServer {
         if !collection.is_defragmented() {
             return Ok(false);
         }
-        if collection.defragmentation_phase() != Some(phase) {
-            let mut entry = collection.document;
-            entry.insert("defragmentationPhase", phase.name());
-            self.commit(&[put(COLLECTIONS, entry)]).await?;
-        }
+        self.persist_phase_of(collection, phase).await?;
         Ok(true)
     }
 
-    /// Removes what defragmentation left: the measured sizes, then phase and flag. Also how a user ends it early.
+    /// The same, of a collection whose chunks are locked by the caller.
+    async fn persist_phase_of(&self, collection: Sharded, phase: Phase) -> Result<()> {
+        if collection.defragmentation_phase() == Some(phase) {
+            return Ok(());
+        }
+        let mut entry = collection.document;
+        entry.insert("defragmentationPhase", phase.name());
+        self.commit(&[put(COLLECTIONS, entry)]).await
+    }
+
+    /// Removes what defragmentation of an incarnation left: the measured sizes, then phase and flag. Also how a user ends it
+    /// early. Whatever has its name now is left alone.
     ///
     /// # Errors
-    /// NamespaceNotSharded (118); a failed log.
-    pub(crate) async fn end_defragmentation(&self, ns: &str) -> Result<()> {
-        self.balancer.defragmentations.lock().running.remove(ns);
-        self.persist_phase(ns, Phase::Finished).await?;
+    /// A failed log.
+    pub(crate) async fn end_defragmentation(&self, ns: &str, epoch: ObjectId) -> Result<()> {
+        let of_epoch = || -> Result<Option<Sharded>> {
+            Ok(self.catalog().find_collection(ns)?.filter(|c| c.info.epoch == epoch))
+        };
+        self.balancer.defragmentations.lock().running.retain(|name, r| name != ns || r.epoch != epoch);
         let _lock = self.lock_chunks(ns).await;
-        let collection = self.catalog().sharded(ns)?;
+        let Some(collection) = of_epoch()?.filter(Sharded::is_defragmented) else { return Ok(()) };
+        // What is cut short goes on from here.
+        self.persist_phase_of(collection, Phase::Finished).await?;
+        let Some(collection) = of_epoch()? else { return Ok(()) };
         self.forget_sizes(&collection).await?;
         let mut entry = collection.document;
         entry.remove("defragmentCollection");
@@ -379,9 +392,8 @@ impl ConfigServer {
         let mut chosen = Vec::new();
         for collection in collections.iter().filter(|c| c.is_defragmented() && c.may_migrate()) {
             let Some(r) = all.running.get_mut(&collection.info.ns) else { continue };
-            let same = r.shards.iter().eq(statistics.shards.iter().map(|s| &s.name));
-            if !same {
-                // Shards came or went: the machine's indexes mean nothing any more. The phase begins anew.
+            if !self.is_of_now(r, collection, statistics) {
+                // The machine's indexes mean nothing any more. The phase begins anew.
                 all.running.remove(&collection.info.ns);
                 continue;
             }
@@ -408,6 +420,13 @@ impl ConfigServer {
             }
         }
         chosen
+    }
+
+    /// No shard came or went, and no zone was changed, since the machine was made.
+    fn is_of_now(&self, r: &Running, collection: &Sharded, statistics: &Statistics) -> bool {
+        let zones = zone_views(collection, self.catalog().zone_ranges(&collection.info.ns));
+        r.shards.iter().eq(statistics.shards.iter().map(|s| &s.name))
+            && zones.is_ok_and(|zones| zones == r.machine.zones())
     }
 
     /// Tells the machine how its migration ended. One that was not made, since the balancer was stopped, is worth another

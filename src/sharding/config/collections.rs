@@ -279,7 +279,7 @@ impl ConfigServer {
         let body = request.body.to_document();
         let lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        let defragmented = collection.is_defragmented();
+        let (defragmented, epoch) = (collection.is_defragmented(), collection.info.epoch);
         let mut entry = collection.document;
         match body.get_present("chunkSize").map(|v| (v.as_i64(), v)) {
             None => {}
@@ -301,7 +301,7 @@ impl ConfigServer {
         self.commit(&[put(COLLECTIONS, entry)]).await?;
         drop(lock);
         if defragment == Some(false) && defragmented {
-            self.end_defragmentation(ns).await?;
+            self.end_defragmentation(ns, epoch).await?;
         }
         self.balancer.signal();
         Ok(Document::new())

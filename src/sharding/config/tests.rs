@@ -412,7 +412,40 @@ async fn a_stopped_balancer_gets_neither_merges_nor_splits_that_shards_commit_la
         codes::CONFLICTING_OPERATION_IN_PROGRESS,
         "splitting is off by itself"
     );
-    c.config.balancer.stop();
+}
+
+#[tokio::test]
+async fn a_merge_of_the_balancer_keeps_to_zones_and_marks_that_are_younger_than_its_plan() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10, 20, 30]).await.unwrap();
+    let merge = |min: i32, max: Value, of_balancer: bool| {
+        doc! {
+            "_configsvrCommitChunksMerge": "d.c", "shard": "a", "chunkRange": { "min": { "x": min }, "max": { "x": max } },
+            "ofBalancer": of_balancer,
+        }
+    };
+    c.run(doc! { "_configsvrAddShardToZone": "a", "zone": "z" }).await.unwrap();
+    // The edges are of another number type than the chunks' bounds.
+    c.run(doc! {
+        "_configsvrUpdateZoneKeyRange": "d.c", "min": { "x": 10.0 }, "max": { "x": 20i64 }, "zone": "z",
+    })
+    .await
+    .unwrap();
+    let before = c.chunks();
+    assert_eq!(code(c.run(merge(0, 20.into(), true)).await), codes::ILLEGAL_OPERATION);
+    assert_eq!(code(c.run(merge(10, 30.into(), true)).await), codes::ILLEGAL_OPERATION);
+    c.run(doc! { "_configsvrCommitMergeAllChunksOnShard": "d.c", "shard": "a" }).await.unwrap();
+    let shape = |chunks: &[String]| chunks.iter().map(|c| c[..=c.find(')').unwrap()].to_string()).collect();
+    let merged: Vec<String> = shape(&c.chunks());
+    assert_eq!(merged, ["a[-,10)", "a[10,20)", "a[20,+)"], "from {before:?}");
+    // A user may.
+    c.run(merge(10, Value::MaxKey, false)).await.unwrap();
+    // One that was marked since stays apart, too.
+    c.split(10.into(), Value::MaxKey, &[40, 50]).await.unwrap();
+    let marked = c.config.catalog().chunk_at(&c.collection(), &doc! { "x": 40 }).unwrap().unwrap();
+    c.config.mark_jumbo(&c.collection(), &marked).await.unwrap();
+    assert_eq!(code(c.run(merge(10, 50.into(), true)).await), codes::ILLEGAL_OPERATION);
+    c.run(merge(10, 50.into(), false)).await.unwrap();
 }
 
 #[tokio::test]
@@ -562,6 +595,7 @@ async fn the_balancer_moves_from_the_loaded_shard_and_says_so() {
         node::failpoints::Mode::AlwaysOn,
         doc! { "intervalMs": 5 },
     );
+    c.config.start_balancer();
     c.run(doc! { "_configsvrBalancerStart": 1 }).await.unwrap();
     let moved = |c: &Cluster| c.shards.got.lock().iter().any(|d| d.contains_key("_shardsvrMoveRange"));
     for _ in 0..200 {
@@ -625,7 +659,7 @@ async fn shards_are_told_not_to_split_until_all_have_replied() {
     set(false).await;
     c.run(doc! { "_configsvrBalancerStart": 1 }).await.unwrap();
     assert_eq!(setting(&c), Some(false));
-    c.config.balancer.stop();
+    assert!(c.config.balancer.current_operations().is_empty(), "a command has begun a reign");
 }
 
 #[tokio::test]

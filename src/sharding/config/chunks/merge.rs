@@ -2,7 +2,7 @@
 
 use super::next_minor;
 use crate::chunk::{Chunk, ShardId};
-use crate::config::catalog::{Sharded, ZoneRange};
+use crate::config::catalog::Sharded;
 use crate::config::{CHUNKS, ConfigServer, delete, require_majority, shown};
 use crate::messages::Message;
 use crate::messages::chunks::{CommitChunksMerge, CommitMergeAllChunks};
@@ -15,7 +15,8 @@ impl ConfigServer {
     ///
     /// # Errors
     /// StaleEpoch (150), InvalidUUID (207), IllegalOperation (20) when the range is not made of whole chunks of this
-    /// shard, ConflictingOperationInProgress (117) for the balancer's once it is stopped.
+    /// shard. For the balancer's also ConflictingOperationInProgress (117) once it is stopped, and IllegalOperation where its
+    /// policy, with the zones and marks of now, would not have asked: both may have changed since it did.
     pub async fn commit_chunks_merge(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, CommitChunksMerge::COMMAND)?;
         self.ensure().await?;
@@ -28,6 +29,9 @@ impl ConfigServer {
             bail!(INVALID_UUID, "UUID of collection {ns} does not match the one of the merge request");
         }
         let found = self.chunks_between(&collection, shard, &range.min, &range.max)?;
+        if merge.of_balancer.0 {
+            self.check_merge_of_balancer(&collection, &found)?;
+        }
         if let [_, _, ..] = found.as_slice() {
             self.merge(ns, &collection, &found).await?;
         }
@@ -72,6 +76,27 @@ impl ConfigServer {
             found.push(chunk);
         }
         Ok(found)
+    }
+
+    fn check_merge_of_balancer(&self, collection: &Sharded, chunks: &[Chunk]) -> Result<()> {
+        let edges = self.zone_edges(collection);
+        let apart = |pair: &&[Chunk]| pair.iter().any(|c| c.jumbo) || edges.contains(&pair[1].min_key);
+        match chunks.windows(2).find(apart) {
+            Some(pair) => bail!(
+                ILLEGAL_OPERATION,
+                "could not merge chunks, collection {} has the edge of a zone at {}, or a jumbo chunk beside it",
+                collection.info.ns,
+                shown(&pair[1].min)
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the ranges of zones begin and end, as keys. A range of other fields than the shard key's has no edge in it.
+    fn zone_edges(&self, collection: &Sharded) -> BTreeSet<Vec<u8>> {
+        let ranges = self.catalog().zone_ranges(&collection.info.ns);
+        let edges = ranges.iter().flat_map(|z| [&z.min, &z.max]);
+        edges.filter_map(|edge| collection.key.encode_bound(edge).ok()).collect()
     }
 
     async fn merge(&self, ns: &str, collection: &Sharded, chunks: &[Chunk]) -> Result<()> {
@@ -119,10 +144,10 @@ impl ConfigServer {
         let limit = chunks_max.unwrap_or(i64::from(i32::MAX));
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        let zones = self.catalog().zone_ranges(ns);
+        let edges = self.zone_edges(&collection);
         let settled = self.settled(&collection);
         let mut merged = 0;
-        for run in runs(&self.catalog().chunks(&collection)?, shard, &zones, &settled) {
+        for run in runs(&self.catalog().chunks(&collection)?, shard, &edges, &settled) {
             let room = usize::try_from(limit - merged).unwrap_or(0).min(run.len());
             if room >= 2 {
                 self.merge(ns, &collection, &run[..room]).await?;
@@ -149,10 +174,9 @@ impl Settled {
         (since <= self.made && chunk.history.len() < 2) || since.secs <= self.before_secs
     }
     /// Two neighbours of one shard may become one: neither jumbo, both settled, no edge of a zone between them.
-    fn joins(&self, a: &Chunk, b: &Chunk, zones: &[ZoneRange]) -> bool {
+    fn joins(&self, a: &Chunk, b: &Chunk, edges: &BTreeSet<Vec<u8>>) -> bool {
         let may = |c: &Chunk| !c.jumbo && self.holds(c);
-        let edge = || zones.iter().any(|z| z.min == b.min || z.max == b.min);
-        a.shard == b.shard && a.max_key == b.min_key && may(a) && may(b) && !edge()
+        a.shard == b.shard && a.max_key == b.min_key && may(a) && may(b) && !edges.contains(&b.min_key)
     }
 }
 
@@ -169,17 +193,22 @@ impl ConfigServer {
     /// # Errors
     /// Unreadable chunks.
     pub(crate) fn shards_to_merge_on(&self, collection: &Sharded) -> Result<BTreeSet<ShardId>> {
-        let zones = self.catalog().zone_ranges(&collection.info.ns);
+        let edges = self.zone_edges(collection);
         let settled = self.settled(collection);
         let chunks = self.catalog().chunks(collection)?;
-        let pairs = chunks.windows(2).filter(|pair| settled.joins(&pair[0], &pair[1], &zones));
+        let pairs = chunks.windows(2).filter(|pair| settled.joins(&pair[0], &pair[1], &edges));
         Ok(pairs.map(|pair| pair[0].shard.clone()).collect())
     }
 }
 
 /// Runs of chunks of `shard` that may become one.
-fn runs<'c>(chunks: &'c [Chunk], shard: &str, zones: &[ZoneRange], settled: &Settled) -> Vec<&'c [Chunk]> {
-    let runs = chunks.chunk_by(|a, b| settled.joins(a, b, zones));
+fn runs<'c>(
+    chunks: &'c [Chunk],
+    shard: &str,
+    edges: &BTreeSet<Vec<u8>>,
+    settled: &Settled,
+) -> Vec<&'c [Chunk]> {
+    let runs = chunks.chunk_by(|a, b| settled.joins(a, b, edges));
     runs.filter(|run| run.len() > 1 && *run[0].shard == *shard).collect()
 }
 
@@ -209,7 +238,7 @@ mod tests {
         ];
         let lengths = |shard: &str, made: u32, before_secs: u32| -> Vec<usize> {
             let settled = Settled { made: Timestamp::new(made, 0), before_secs };
-            runs(&chunks, shard, &[], &settled).iter().map(|r| r.len()).collect()
+            runs(&chunks, shard, &BTreeSet::new(), &settled).iter().map(|r| r.len()).collect()
         };
         assert_eq!(lengths("a", 1, 700), [2, 2]);
         assert_eq!(lengths("a", 1, 100), [2]);
@@ -219,7 +248,10 @@ mod tests {
         let mut moved = chunks.clone();
         moved[5].history.push((Timestamp::new(1, 0), "b".into()));
         let settled = Settled { made: Timestamp::new(900, 0), before_secs: 0 };
-        assert_eq!(runs(&moved, "a", &[], &settled).iter().map(|r| r.len()).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(
+            runs(&moved, "a", &BTreeSet::new(), &settled).iter().map(|r| r.len()).collect::<Vec<_>>(),
+            [2, 2]
+        );
         assert!(lengths("b", 900, 900).is_empty());
     }
 }

@@ -90,8 +90,11 @@ impl ConfigServer {
         let key = collection.key.encode_bound(&min)?;
         let found = view.chunks.iter().position(|c| c.min_key == key && !c.jumbo);
         if let Some(what) = found.and_then(|at| move_to_least(&view, at, &statistics.views)) {
-            let chosen = Chosen { what, collection, origin: None };
-            op.interruptible(self.make(&chosen)).await??;
+            let chosen = [Chosen { what, collection, origin: None }];
+            op.interruptible(self.make_all(&chosen))
+                .await?
+                .into_iter()
+                .try_for_each(|made| made.map(drop))?;
         }
         Ok(Document::new())
     }

@@ -1,16 +1,18 @@
 //! Migrations of the balancer's whose answers were lost.
 //!
 //! Each is noted in `config.migrations` before its donor is asked, and struck off once its end is known, so that the next
-//! primary of the config server knows what the one before has asked for. balancerStop waits for what goes on, and fences what a
+//! primary of the config server knows what the one before has asked for. All of a round are noted in one commit, the only one
+//! that a round adds to what its migrations commit themselves, and struck off in one write that nothing waits for. balancerStop waits for what goes on, and fences what a
 //! shard out of reach was to give away; that stays noted until the shard has said that nothing of the kind is under way.
 
-use crate::config::{ConfigServer, MIGRATIONS};
+use crate::config::{ConfigServer, MIGRATIONS, delete, put};
 use crate::messages::Message;
 use crate::messages::migration::JoinMigrations;
 use crate::remote::Target;
 use crate::shard::migration::MoveRange;
 use document::{Document, ObjectId, Result, Value, doc};
 use futures::future::BoxFuture;
+use node::Operation;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,6 +64,16 @@ pub(super) struct UnderWay {
     is_over: bool,
 }
 
+impl UnderWay {
+    pub(super) fn request(&self) -> &MoveRange {
+        &self.noted.request
+    }
+    /// Its end is known, or it was not asked for.
+    pub(super) fn is_over(&mut self) {
+        self.is_over = true;
+    }
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         if !self.is_over {
@@ -80,30 +92,36 @@ impl ConfigServer {
         *self.balancer.unsure.lock() = Unsure { shards, migrations };
     }
 
-    /// Notes a migration that is about to be asked for.
+    /// Notes migrations that are about to be asked for, all or none.
     ///
     /// # Errors
-    /// A failed log: it must not be asked for.
-    pub(super) async fn begin_migration(&self, request: MoveRange) -> Result<UnderWay> {
-        let unsure = self.balancer.unsure.clone();
+    /// A failed log: none must be asked for.
+    pub(super) async fn begin_migrations(&self, requests: Vec<MoveRange>) -> Result<Vec<UnderWay>> {
+        let noted: Vec<Noted> = requests.into_iter().map(|request| self.noted(request)).collect();
+        self.commit(&noted.iter().map(|n| put(MIGRATIONS, n.to_document())).collect::<Vec<_>>()).await?;
+        let under_way = |noted| UnderWay { unsure: self.balancer.unsure.clone(), noted, is_over: false };
+        Ok(noted.into_iter().map(under_way).collect())
+    }
+
+    fn noted(&self, request: MoveRange) -> Noted {
         // The same one may have been lost before.
-        let known = unsure.lock().migrations.iter().find(|m| m.request == request).map(|m| m.id);
-        let noted = Noted { id: known.unwrap_or_else(|| self.node.new_object_id()), request, fenced: false };
-        self.local.put(MIGRATIONS, &noted.to_document()).await?;
-        Ok(UnderWay { unsure, noted, is_over: false })
+        let known =
+            self.balancer.unsure.lock().migrations.iter().find(|m| m.request == request).map(|m| m.id);
+        Noted { id: known.unwrap_or_else(|| self.node.new_object_id()), request, fenced: false }
     }
 
-    /// Strikes off a migration whose end is known, unless an earlier attempt at it was lost.
-    pub(super) async fn end_migration(&self, mut under_way: UnderWay, is_over: bool) {
-        under_way.is_over = is_over;
-        if is_over && !self.balancer.unsure.lock().holds(under_way.noted.id) {
-            self.strike_off(&under_way.noted).await;
-        }
+    /// Strikes off those whose end is known, unless an earlier attempt at one was lost.
+    pub(super) async fn end_migrations(&self, under_way: Vec<UnderWay>) {
+        let ended = |u: &&UnderWay| u.is_over && !self.balancer.unsure.lock().holds(u.noted.id);
+        let ids: Vec<ObjectId> = under_way.iter().filter(ended).map(|u| u.noted.id).collect();
+        self.strike_off(&ids).await;
     }
 
-    /// A note that stays costs a chunk a version, at worst: balancerStop asks its donor once more.
-    async fn strike_off(&self, noted: &Noted) {
-        drop(self.local.delete(MIGRATIONS, &doc! { "_id": noted.id }).await);
+    /// A note that stays, since the write failed or was rolled back, costs a chunk a version, at worst: balancerStop asks its donor
+    /// once more. So no majority is waited for.
+    async fn strike_off(&self, ids: &[ObjectId]) {
+        let writes: Vec<_> = ids.iter().map(|id| delete(MIGRATIONS, Value::ObjectId(*id))).collect();
+        drop(self.node.commit_batch(&Operation::internal(), &writes).await);
     }
 
     /// Waits for migrations whose answers were lost: their donors go on with them. A shard that cannot be reached is asked
@@ -121,9 +139,7 @@ impl ConfigServer {
             shards.iter().zip(joined).filter_map(|(s, ok)| ok.then_some(s)).collect();
         let (ended, left): (Vec<Noted>, Vec<Noted>) =
             known.into_iter().partition(|m| joined.contains(&m.request.from));
-        for noted in &ended {
-            self.strike_off(noted).await;
-        }
+        self.strike_off(&ended.iter().map(|m| m.id).collect::<Vec<_>>()).await;
         {
             let mut unsure = self.balancer.unsure.lock();
             unsure.shards.retain(|s| !joined.contains(s));

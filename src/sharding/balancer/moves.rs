@@ -1,5 +1,6 @@
 //! One migration that a policy chose, and what follows from how it ended; splits at the edges of zones.
 
+use super::lost::UnderWay;
 use super::statistics;
 use crate::chunk::Chunk;
 use crate::config::ConfigServer;
@@ -34,22 +35,36 @@ pub(super) enum Made {
 }
 
 impl ConfigServer {
-    /// Makes a migration. A range that is too big is no failure: its chunk is split, or marked if it cannot be. That of a
-    /// defragmentation is left as it is, since pieces would only be merged again.
+    /// Makes migrations at the same time, and returns how each ended.
+    pub(super) async fn make_all(&self, chosen: &[Chosen]) -> Vec<Result<Made>> {
+        let requests = chosen.iter().map(|c| self.migration_of(&c.collection, &c.what)).collect();
+        let mut under_way = match self.begin_migrations(requests).await {
+            Ok(under_way) => under_way,
+            Err(e) => return chosen.iter().map(|_| Err(e.clone())).collect(),
+        };
+        let made = chosen.iter().zip(&mut under_way).map(|(c, u)| self.make(c, u));
+        let made = futures::future::join_all(made).await;
+        self.end_migrations(under_way).await;
+        made
+    }
+
+    /// Makes a migration that was noted. A range that is too big is no failure: its chunk is split, or marked if it cannot be.
+    /// That of a defragmentation is left as it is, since pieces would only be merged again.
     ///
     /// # Errors
     /// The migration's, which are remembered.
-    pub(super) async fn make(&self, chosen: &Chosen) -> Result<Made> {
+    async fn make(&self, chosen: &Chosen, under_way: &mut UnderWay) -> Result<Made> {
         // Stopping the balancer ends the round before its next migration.
         if !self.balancing_now() {
+            under_way.is_over();
             return Ok(Made::Stopped);
         }
         let Chosen { what, collection, .. } = chosen;
-        let request = self.migration_of(collection, what);
-        let under_way = self.begin_migration(request.clone()).await?;
-        let made = self.while_heard(&what.from, self.while_heard(&what.to, self.migrate(&request))).await;
-        let is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
-        self.end_migration(under_way, is_over).await;
+        let migrated = self.migrate(under_way.request());
+        let made = self.while_heard(&what.from, self.while_heard(&what.to, migrated)).await;
+        if !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY)) {
+            under_way.is_over();
+        }
         match made {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);

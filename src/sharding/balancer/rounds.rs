@@ -132,7 +132,7 @@ impl ConfigServer {
         *self.balancer.under_way.lock() = selected.iter().map(|c| c.what.ns.clone()).collect();
         chosen.extend(selected);
         report.candidates = chosen.len();
-        let outcomes = futures::future::join_all(chosen.iter().map(|c| self.make(c))).await;
+        let outcomes = self.make_all(&chosen).await;
         for (chosen, outcome) in chosen.iter().zip(outcomes) {
             report.took_in(chosen, &outcome);
             self.defragmentation_moved(chosen, &outcome);

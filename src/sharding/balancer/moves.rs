@@ -121,7 +121,8 @@ impl ConfigServer {
             ask.push("maxChunkObjects", most);
         }
         let owner = self.catalog().shard(&chunk.shard)?;
-        let reply = self.remote.admin(Target::Host(&owner.host), ask).await?;
+        let asked = self.remote.admin(Target::Host(&owner.host), ask);
+        let reply = self.while_heard(&chunk.shard, asked).await?;
         let points = reply.get_array("splitKeys").cloned().unwrap_or_default();
         if points.is_empty() {
             let too_big = self.is_too_big(collection, &chunk, &owner.host).await?;
@@ -138,7 +139,8 @@ impl ConfigServer {
             min: chunk.min.clone(),
             max: chunk.max.clone(),
         };
-        let measured = self.remote.admin(Target::Host(host), ask.to_document()).await?;
+        let asked = self.remote.admin(Target::Host(host), ask.to_document());
+        let measured = self.while_heard(&chunk.shard, asked).await?;
         let number = |name: &str| measured.get_i64(name).unwrap_or(0);
         let most = self.objects_max();
         Ok(number("size") > self.max_chunk_bytes(collection)

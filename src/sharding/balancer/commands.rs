@@ -5,17 +5,16 @@ use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
 use document::{Document, Result, doc};
 use node::{Operation, Request};
 use protocol::balancer::Reason;
-use std::sync::Arc;
 
 const MIB: i64 = 1024 * 1024;
 
 impl ConfigServer {
-    /// `{_configsvrBalancerStart: 1}`: rounds run from now on.
-    pub async fn balancer_start(self: &Arc<Self>, op: &Operation) -> Result<Document> {
+    /// `{_configsvrBalancerStart: 1}`: rounds run from now on. Their loops begin and end with the reign of the config server's
+    /// primary, and not here: a node that is deposed meanwhile would go on with them.
+    pub async fn balancer_start(&self, op: &Operation) -> Result<Document> {
         require_majority(op, "_configsvrBalancerStart")?;
         self.ensure().await?;
         self.set_balancing(true).await?;
-        self.start_balancer();
         self.balancer.wake.notify_one();
         self.balancer.signal();
         self.log_action("balancer.start", "", Document::new()).await;

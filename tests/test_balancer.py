@@ -12,6 +12,7 @@ import pytest
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
 from conftest import BIN, Process, until
+from status_watch import StatusWatch
 from test_kills import Separate
 from test_processes import initiate, listening_port
 from test_show_moves import inconsistencies, quicken, routers
@@ -63,9 +64,9 @@ EVEN_SECONDS = 200 + MEGABYTES
 
 
 @pytest.mark.timeout(4 * EVEN_SECONDS)
-def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, workdir, processes):
+def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, workdir, processes, watches):
     # A shard that stands outside does not know the key of the cluster.
-    cluster = up("--shards", 4, "--routers", 2, "--set-parameter", "enableTestCommands=1")
+    cluster = up("--shards", 4, "--routers", 2, "--web", 0, "--set-parameter", "enableTestCommands=1")
     quicken(cluster)
     client = cluster.client()
     client.admin.command("balancerStop")
@@ -77,6 +78,7 @@ def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, 
     assert max(before.values()) - min(before.values()) >= 3 * MIB, before
     run.start([])
     config_server(cluster).command("setParameter", 1, balancerMigrationsThrottlingMs=0)
+    watch = watches(client, cluster.uri, cluster.info["web"])
     client.admin.command("balancerStart")
     started = time.monotonic()
     until(lambda: compliant(client, run.ns), EVEN_SECONDS, lambda: owned_bytes(cluster, client, run.ns))
@@ -84,6 +86,7 @@ def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, 
     print(f"{MEGABYTES} MB even after {time.monotonic() - started:.0f} s: {after}")
     # The writers go on while the shards are asked.
     assert max(after.values()) - min(after.values()) < 4 * MIB, after
+    watch.at_rest()
     # A shard is added, and gets its part.
     started = time.monotonic()
     (workdir / "late").mkdir()
@@ -106,7 +109,28 @@ def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, 
     run.audit(client)
     assert client.config.chunks.count_documents({"shard": leaving}) == 0
     client.admin.command("balancerStop")
+    # Nothing goes on: the bytes are right as well.
+    watch.at_rest()
+    watch.stop()
+    shown = {s["_id"]: s["bytes"] for c in watch.last["status"]["collections"] if c["ns"] == run.ns for s in c["shards"] if s["bytes"]}
+    truth = owned_bytes(cluster, client, run.ns)
+    assert {s: n for s, n in shown.items() if s != "late"} == {s: n for s, n in truth.items() if n}
+    (whole,) = client.load.c.aggregate([{"$group": {"_id": None, "bytes": {"$sum": {"$bsonSize": "$$ROOT"}}}}])
+    assert shown["late"] == whole["bytes"] - sum(truth.values())
     assert inconsistencies(client) == []
+
+
+@pytest.fixture
+def watches():
+    begun = []
+
+    def begin(*args, **options):
+        begun.append(StatusWatch(*args, **options))
+        return begun[-1]
+
+    yield begin
+    for watch in begun:
+        watch.ended.set()
 
 
 def skew(client, run, megabytes, first=BALLAST):
@@ -247,6 +271,32 @@ def test_a_merge_that_a_paused_shard_commits_after_stopping_is_refused(stepwise)
 
 
 @pytest.mark.timeout(300)
+def test_a_shard_paused_while_it_looks_for_split_points_holds_up_no_stopping(stepwise):
+    client = stepwise.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"x": 1})
+    client.d.c.insert_many([{"_id": i, "x": 1, "pad": b"p" * 16_000} for i in range(320)])
+    # All of one key: too big to be moved, so the donor is asked where to split, and says nothing for long.
+    donor = stepwise.direct(0)
+    seen = fail_point(donor, "failCommand", failCommands=["autoSplitVector"], failInternalCommands=True,
+                      blockConnection=True, blockTimeMS=15_000)
+    client.admin.command("balancerStart")
+    donor.admin.command("waitForFailPoint", "failCommand", timesEntered=seen + 1, maxTimeMS=120_000)
+    process = stepwise.running["s0"][0].child
+    process.send_signal(signal.SIGSTOP)
+    try:
+        client.admin.command("balancerStop", maxTimeMS=90_000)
+    finally:
+        process.send_signal(signal.SIGCONT)
+    fail_point(donor, "failCommand", "off")
+    # It is marked once there is an answer, and let be.
+    client.admin.command("balancerStart")
+    until(lambda: any(c.get("jumbo") for c in chunks_of(client, "d.c")), 120, lambda: chunks_of(client, "d.c"))
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("new_reign", [False, True])
 def test_a_donor_that_died_in_a_migration_changes_no_chunk_after_stopping(stepwise, new_reign):
     client = stepwise.client()
@@ -367,8 +417,8 @@ def tiny_chunks(client, ns, shards, count):
 
 
 @pytest.mark.timeout(400 + TINY_CHUNKS / 25)
-def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
-    options = ("--shards", 3, "--dbpath", workdir / "data", "--set-parameter", "balancerMigrationsThrottlingMs=0",
+def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir, watches):
+    options = ("--shards", 3, "--web", 0, "--dbpath", workdir / "data", "--set-parameter", "balancerMigrationsThrottlingMs=0",
                "--set-parameter", "orphanCleanupDelaySecs=0")
     cluster = up(*options, "--set-parameter", "chunkDefragmentationThrottlingMS=30")
     client = cluster.client()
@@ -396,8 +446,11 @@ def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
         client = cluster.client()
         assert phase() == wanted
         assert len(chunks_of(client, "d.c")) <= counts[-1], "what was merged stays merged"
+    watch = watches(client, cluster.uri, cluster.info["web"], only_merges="d.c")
     until(lambda: "defragmentCollection" not in client.config.collections.find_one({"_id": "d.c"}), 200 + TINY_CHUNKS / 25,
           progress)
+    watch.at_rest()
+    watch.stop()
     chunks = chunks_of(client, "d.c")
     print(f"{TINY_CHUNKS} chunks, {counts[1:]} at the kills, {len(chunks)} at the end")
     assert all("estimatedDataSizeBytes" not in c for c in chunks)

@@ -181,3 +181,75 @@ def test_helpers_of_sets_make_change_and_show_a_set_of_three(four, mongosh):
     assert say(primary, "rs.stepDown(60, 10)")["ok"] == 1
     assert led(three) == other
     assert say(secondary, "rs.freeze(0)")["ok"] == 1
+
+
+# What is asked of the shell, what is looked at then, and what is seen there. `seen` is what the helper returned.
+BALANCER_STEPS = [
+    ("sh.stopBalancer()", "setting('balancer').mode", "off"),
+    ("sh.isBalancerRunning()", "seen.mode", "off"),
+    ("sh.setBalancerState(true)", "setting('balancer').mode", "full"),
+    ("sh.setBalancerState(false)", "setting('balancer').stopped", True),
+    ("sh.startBalancer()", "setting('balancer').mode", "full"),
+    ("sh.getBalancerState()", "seen", True),
+    ("sh.stopBalancer(60000)", "setting('balancer').mode", "off"),
+    ("sh.getBalancerState()", "seen", False),
+    ("sh.enableAutoSplit()", "setting('autosplit').enabled", True),
+    ("sh.disableAutoSplit()", "setting('autosplit').enabled", False),
+    ("sh.stopAutoMerger()", "setting('automerge').enabled", False),
+    ("sh.isAutoMergerEnabled()", "seen", False),
+    ("sh.startAutoMerger()", "setting('automerge').enabled", True),
+    ("sh.isAutoMergerEnabled()", "seen", True),
+    ("sh.shardCollection('app.c', {k: 1})", "seen.collectionsharded", "app.c"),
+    ("sh.disableAutoMerger('app.c')", "entry().enableAutoMerge", False),
+    ("sh.enableAutoMerger('app.c')", "entry().enableAutoMerge ?? true", True),
+    ("sh.disableBalancing('app.c')", "entry().noBalance", True),
+    ("sh.enableBalancing('app.c')", "entry().noBalance ?? false", False),
+    ("sh.disableMigrations('app.c')", "entry().permitMigrations", False),
+    ("sh.enableMigrations('app.c')", "entry().permitMigrations ?? true", True),
+    ("sh.splitAt('app.c', {k: 0})", "layout()", [[None, "A"], [0, "A"]]),
+    ("db.getSiblingDB('app').c.insertMany([...Array(100).keys()].map((k) => ({k})))", "Object.keys(seen.insertedIds).length", 100),
+    ("sh.splitFind('app.c', {k: 1})", "layout().length", 3),
+    ("sh.moveChunk('app.c', {k: 1}, B)", "layout()[1]", [0, "B"]),
+    ("sh.moveRange('app.c', A, {k: 0}, {k: 10})", "layout().slice(1, 3)", [[0, "A"], [10, "B"]]),
+    ("sh.addShardTag(A, 'old')", "tags(A)", ["old"]),
+    ("sh.addShardToZone(B, 'new')", "tags(B)", ["new"]),
+    ("sh.addTagRange('app.c', {k: 0}, {k: 5}, 'old')", "ranges()", [[0, 5, "old"]]),
+    ("sh.updateZoneKeyRange('app.c', {k: 5}, {k: 6}, 'new')", "ranges()", [[0, 5, "old"], [5, 6, "new"]]),
+    ("sh.balancerCollectionStatus('app.c')", "seen.firstComplianceViolation", "zoneViolation"),
+    ("sh.removeTagRange('app.c', {k: 0}, {k: 5}, 'old')", "ranges()", [[5, 6, "new"]]),
+    ("sh.removeRangeFromZone('app.c', {k: 5}, {k: 6})", "ranges()", []),
+    ("sh.removeShardTag(A, 'old')", "tags(A)", []),
+    ("sh.removeShardFromZone(B, 'new')", "tags(B)", []),
+    ("sh.balancerCollectionStatus('app.c')", "seen.balancerCompliant", True),
+    ("sh.getShardedDataDistribution().toArray()",
+     "seen.find((d) => d.ns === 'app.c').shards.reduce((n, s) => n + Number(s.numOwnedDocuments), 0)", 100),
+    ("sh.listShards()", "seen.map((s) => s._id).sort()", ["A", "B"]),
+    ("sh.isConfigShardEnabled()", "seen.enabled", False),
+    ("db.adminCommand({startShardDraining: B})", "config.shards.findOne({_id: B}).draining", True),
+    ("sh.shardDrainingStatus(B)", "seen.state", "ongoing"),
+    ("db.adminCommand({stopShardDraining: B})", "config.shards.findOne({_id: B}).draining ?? false", False),
+]
+
+
+def test_every_helper_of_the_balancer_does_what_it_says(up, mongosh):
+    cluster = up("--shards", 2, "--set-parameter", "orphanCleanupDelaySecs=0")
+    client = cluster.client()
+    first, second = (s["id"] for s in cluster.info["shards"])
+    client.admin.command("enableSharding", "app", primaryShard=first)
+    steps = "".join(f"seen = {step};\nprint('JSON ' + EJSON.stringify([{i}, named({look})]));\n"
+                    for i, (step, look, _) in enumerate(BALANCER_STEPS))
+    text = mongosh(cluster.uri, f"""
+        const A = '{first}', B = '{second}', config = db.getSiblingDB('config');
+        const setting = (name) => config.settings.findOne({{_id: name}});
+        const entry = () => config.collections.findOne({{_id: 'app.c'}});
+        const layout = () => config.chunks.find({{uuid: entry().uuid}}).sort({{min: 1}}).toArray().map((c) => [c.min.k, c.shard]);
+        const tags = (shard) => config.shards.findOne({{_id: shard}}).tags;
+        const ranges = () => config.tags.find({{ns: 'app.c'}}).sort({{min: 1}}).toArray().map((t) => [t.min.k, t.max.k, t.tag]);
+        const named = (x) => Array.isArray(x) ? x.map(named) : x === A ? 'A' : x === B ? 'B' : x?._bsontype === 'MinKey' ? null : x;
+        let seen;
+        {steps}
+    """)
+    told = dict(json.loads(line[5:]) for line in text.splitlines() if line.startswith("JSON "))
+    assert len(told) == len(BALANCER_STEPS), text
+    wrong = {step: (told[i], expected) for i, (step, _, expected) in enumerate(BALANCER_STEPS) if told[i] != expected}
+    assert wrong == {}

@@ -1,6 +1,7 @@
 /**
  * What a shard has given away stays until a task deletes it: it is written down, filtered from answers, and goes in the end.
- * It fails if the task's document lacks a field, orphans are returned, or the task outlives its documents.
+ * It fails if the task's document lacks a field, orphans are returned, the task outlives its documents, or a batch has more documents
+ * than its size.
  *
  * @tags: [requires_sharding]
  */
@@ -70,6 +71,24 @@ assert.eq([10, 10], [heldBy(coll, first), heldBy(coll, second)]);
 assert.eq([], tasks(first));
 assert.eq(20, coll.find({v: 1}).itcount());
 assert.commandFailedWithCode(donor.adminCommand({cleanupOrphaned: "nodot"}), 73);
+
+// In batches of a size, with a pause after each that is as long as the parameter says now.
+const batches = (size, pauseMillis) => assert.commandWorked(donor.adminCommand(
+    {setParameter: 1, rangeDeleterBatchSize: size, rangeDeleterBatchDelayMS: pauseMillis}));
+batches(4, 3600 * 1000);
+try {
+    assert.commandWorked(db.adminCommand({moveRange: coll.getFullName(), min: {x: -10}, max: {x: 0}, toShard: second}));
+    assert.soon(() => heldBy(coll, first) < 10);
+    assert.eq(6, heldBy(coll, first));
+    assert.eq(1, tasks(first).length);
+    batches(3, 0);
+    assert.soon(() => tasks(first).length === 0);
+    assert.eq([0, 20], [heldBy(coll, first), heldBy(coll, second)]);
+} finally {
+    batches(NumberInt(2147483647), 20);
+}
+assert.commandWorked(db.adminCommand(
+    {moveRange: coll.getFullName(), min: {x: -10}, max: {x: 0}, toShard: first, waitForDelete: true}));
 
 // A task of a collection that is dropped ends with it.
 const suspended = configureFailPoint(shardConnection(db, second), "suspendRangeDeletion");

@@ -295,19 +295,17 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
     let slot = role.node.namespaces.slot(&task.ns);
     let op = Operation::internal();
     role.node.failpoints.pause_while_set("hangBeforeDoingDeletion").await;
-    let batch_max = role.parameters.int("rangeDeleterBatchSize").max(0);
-    let batch_max = if batch_max == 0 { i64::from(i32::MAX) } else { batch_max };
-    let pause = Duration::from_millis(role.parameters.int("rangeDeleterBatchDelayMS").max(0) as u64);
     let mut in_batch = 0;
     let mut records = RecordId::MIN;
     loop {
         if role.node.failpoints.is_set("suspendRangeDeletion") {
             return Ok(false);
         }
+        let room = batch_max(role).saturating_sub(in_batch).max(1);
         // While all data is exchanged, what is known of ownership is not of the data that is here.
         let slice = |unit: &mut WriteUnit<'_>| match all_data_is_exchanged(role) {
             true => Ok(Slice::NotOurs),
-            false => delete_slice(unit, task, range, &mut records),
+            false => delete_slice(unit, task, range, room, &mut records),
         };
         let (slice, _) = role.node.write(&op, &slot, slice).await?;
         let (removed, bytes, end) = match slice {
@@ -323,12 +321,30 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
             return Ok(true);
         }
         in_batch += removed;
-        if in_batch >= batch_max {
+        if in_batch >= batch_max(role) {
             in_batch = 0;
-            tokio::time::sleep(pause).await;
+            pause_between_batches(role).await;
         } else {
             tokio::task::yield_now().await;
         }
+    }
+}
+
+/// Documents of a batch at most; the parameter's 0 means no limit.
+fn batch_max(role: &ShardRole) -> i64 {
+    match role.parameters.int("rangeDeleterBatchSize") {
+        n if n > 0 => n,
+        _ => i64::MAX,
+    }
+}
+
+/// As long as the parameter says, which may be lowered meanwhile.
+async fn pause_between_batches(role: &ShardRole) {
+    let since = Instant::now();
+    let delay =
+        || Duration::from_millis(u64::try_from(role.parameters.int("rangeDeleterBatchDelayMS")).unwrap_or(0));
+    while let Some(left) = delay().checked_sub(since.elapsed()).filter(|left| !left.is_zero()) {
+        tokio::time::sleep(left.min(LOOK_AGAIN)).await;
     }
 }
 
@@ -344,11 +360,12 @@ enum Slice {
     },
 }
 
-/// One latch: what it finds in the range and this shard does not own goes.
+/// One latch: what it finds in the range and this shard does not own goes, `room` documents at most.
 fn delete_slice(
     unit: &mut WriteUnit<'_>,
     task: &Task,
     range: &KeyRange,
+    room: i64,
     scanned: &mut RecordId,
 ) -> Result<Slice> {
     let Some(collection) = unit.collection().filter(|c| c.uuid() == task.uuid) else {
@@ -381,7 +398,7 @@ fn delete_slice(
         bytes += doc.bytes().len() as i64;
         unit.delete(record, Origin::MIGRATION)?;
         n += 1;
-        if started.elapsed() > SLICE_TIME_MAX {
+        if n >= room || started.elapsed() > SLICE_TIME_MAX {
             return Ok(Slice::Removed { n, bytes, end: false });
         }
     }

@@ -1,4 +1,4 @@
-//! Why a message could not be read, and what may be said about it before the connection closes.
+//! Why a message could not be read, what may be said about it, and whether the connection goes on.
 
 use crate::header::Header;
 use crate::{encode, op_reply};
@@ -43,21 +43,28 @@ pub enum Answer {
     OpReply,
 }
 
-/// A message that broke the protocol. The connection must be closed after the answer, if there is one.
+/// A message that broke the protocol.
 #[derive(Clone, Debug)]
 pub struct Malformed {
     /// Of the broken message; 0 when not even its header made sense.
     pub request_id: i32,
     pub answer: Answer,
+    /// The frame was whole, and only what it holds was wrong: after the answer, if there is one, the next message can be read. Of
+    /// any other the connection must be closed.
+    pub goes_on: bool,
     pub error: Error,
 }
 
 impl Malformed {
     pub(crate) fn new(header: &Header, answer: Answer, code: i32, message: impl Into<String>) -> Malformed {
-        Malformed { request_id: header.request_id, answer, error: Error::new(code, message) }
+        Malformed::from_error(header, answer, Error::new(code, message))
     }
     pub(crate) fn from_error(header: &Header, answer: Answer, error: Error) -> Malformed {
-        Malformed { request_id: header.request_id, answer, error }
+        Malformed { request_id: header.request_id, answer, goes_on: false, error }
+    }
+    /// The same, where the frame around it was whole.
+    pub(crate) fn in_whole_frame(self) -> Malformed {
+        Malformed { goes_on: true, ..self }
     }
     pub fn code(&self) -> i32 {
         self.error.code
@@ -65,7 +72,7 @@ impl Malformed {
     pub fn message(&self) -> &str {
         &self.error.message
     }
-    /// The bytes to send before closing, or `None` for [`Answer::Silence`].
+    /// The bytes to send, or `None` for [`Answer::Silence`].
     pub fn reply(&self) -> Option<Vec<u8>> {
         let reply = self.error.to_reply().to_doc_buf();
         let mut out = Vec::with_capacity(reply.bytes().len() + 64);

@@ -188,7 +188,7 @@ pub(crate) fn parse(
     // A request that wants no reply gets none, not even this one.
     let answer = if flags & MORE_TO_COME != 0 { Answer::Silence } else { Answer::OpMsg };
     let mut sections = Sections { frame: &frame, at: SECTIONS_AT, end, limits, header: &header, answer };
-    let (body, sequences) = sections.read_all()?;
+    let (body, sequences) = sections.read_all().map_err(Malformed::in_whole_frame)?;
     Ok(OpMsg { header, flags, body, sequences, compressor, wire_length, frame })
 }
 

@@ -104,7 +104,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         &mut self.stream
     }
 
-    /// The next message. After any error but a cancelled read the stream must be closed.
+    /// The next message. After any error but a cancelled read, or a message that [goes on](Malformed::goes_on), the stream must be closed.
     pub async fn read(&mut self, limits: &Limits) -> Result<Message, FrameError> {
         let frame = self.frame(limits).await?;
         let bytes = claimed_bytes(&frame, limits).unwrap_or(frame.len());

@@ -31,7 +31,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use wire::header::op_code;
 use wire::op_compressed::{Codecs, compress_in_place};
 use wire::op_msg::{CHECKSUM_PRESENT, MORE_TO_COME};
-use wire::{Compressor, CompressorSet, FrameError, FrameReader, Limits, Message, OpMsg, OpQuery, encode};
+use wire::{
+    Compressor, CompressorSet, FrameError, FrameReader, Limits, Malformed, Message, OpMsg, OpQuery, encode,
+};
 
 /// A reply buffer that grew beyond this is not kept for the next reply.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -183,13 +185,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     async fn run(&mut self) {
         loop {
             let message = match self.frames.read(&self.connection.limits(&self.service)).await {
-                Ok(message) => message,
+                Ok(message) => Ok(message),
+                Err(FrameError::Malformed(malformed)) if malformed.goes_on => Err(malformed),
                 Err(error) => return self.refuse(error).await,
             };
             let next = match message {
-                Message::Msg(msg) => self.message(msg).await,
-                Message::Query(query) => self.query(query).await,
-                Message::Reply(_) => Next::Close,
+                Ok(Message::Msg(msg)) => self.message(msg).await,
+                Ok(Message::Query(query)) => self.query(query).await,
+                Ok(Message::Reply(_)) => Next::Close,
+                Err(malformed) => self.refuse_message(&malformed).await,
             };
             if next == Next::Close {
                 return;
@@ -211,7 +215,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     /// Answers a malformed message where the protocol has an answer. The caller closes.
     async fn refuse(&mut self, error: FrameError) {
         if let FrameError::Malformed(malformed) = error {
-            self.service.counters.assertion(&malformed.error);
             self.service.log.line(
                 crate::log::Severity::Info,
                 "NETWORK",
@@ -224,12 +227,22 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
                     "remote": self.connection.client.remote.as_str(), "connectionId": self.connection.id,
                 },
             );
-            if let Some(reply) = malformed.reply() {
-                // The peer is going either way.
-                let _ = self.writer.write_all(&reply).await;
-                let _ = self.writer.flush().await;
+            // The peer is going either way.
+            self.refuse_message(&malformed).await;
+        }
+    }
+
+    /// Answers a malformed message; closes when the peer has gone.
+    async fn refuse_message(&mut self, malformed: &Malformed) -> Next {
+        self.service.counters.assertion(&malformed.error);
+        if let Some(reply) = malformed.reply() {
+            self.out.clear();
+            self.out.extend_from_slice(&reply);
+            if !self.send_bytes().await {
+                return Next::Close;
             }
         }
+        Next::Read
     }
 
     async fn message(&mut self, msg: OpMsg) -> Next {

@@ -99,9 +99,9 @@ fn unknown_required_flags_are_refused_and_unknown_optional_ones_are_not() {
     for bit in 0..32 {
         let frame = with_sections(1 << bit, &body());
         match bit {
-            0 => assert_eq!(refused(&frame).code(), 288),
+            0 => assert_eq!((refused(&frame).code(), refused(&frame).goes_on), (288, false)),
             1 | 16.. => assert!(decoded(&frame).is_ok(), "bit {bit}"),
-            _ => assert_eq!(refused(&frame).code(), 223, "bit {bit}"),
+            _ => assert_eq!((refused(&frame).code(), refused(&frame).goes_on), (223, false), "bit {bit}"),
         }
     }
 }
@@ -134,8 +134,8 @@ fn each_fault_of_the_sections_has_its_code_and_is_answered() {
     for (name, sections, code) in cases {
         let error = refused(&with_sections(0, &sections));
         assert_eq!(
-            (error.code(), error.request_id, error.answer),
-            (code, 42, Answer::OpMsg),
+            (error.code(), error.request_id, error.answer, error.goes_on),
+            (code, 42, Answer::OpMsg, true),
             "{name}: {error:?}"
         );
         let reply = msg(&error.reply().expect("an answer"));

@@ -101,6 +101,20 @@ async fn a_request_with_a_checksum_is_answered_with_one() {
 }
 
 #[tokio::test]
+async fn a_document_that_may_not_enter_is_refused_and_the_connection_goes_on() {
+    let mut c = connect();
+    let too_deep = (0..201).fold(Document::new(), |inner, _| doc! {"a": inner});
+    let command = doc! {"insert": "c", "documents": [too_deep]};
+    c.send(&msg(0, command.clone())).await;
+    let refused = c.receive().await.unwrap();
+    assert_eq!((word(&refused, 8), body(&refused).get_i64("code")), (7, Some(15)));
+    c.send(&msg(MORE_TO_COME, command)).await;
+    c.send(&msg(0, doc! {"ping": 1})).await;
+    assert_eq!(body(&c.receive().await.unwrap()), doc! {"ok": 1.0});
+    assert_eq!(c.service.counters.asserts.user.get(), 2);
+}
+
+#[tokio::test]
 async fn hello_comes_by_op_query_and_nothing_else_does() {
     let mut c = connect();
     let query = |command: Document| {
@@ -169,7 +183,7 @@ async fn hello_negotiates_what_both_have() {
 }
 
 #[tokio::test]
-async fn garbage_ends_the_connection_and_bad_bson_says_why() {
+async fn garbage_ends_the_connection_and_bad_bson_is_refused() {
     let mut c = connect();
     c.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert!(c.receive().await.is_none());
@@ -179,7 +193,8 @@ async fn garbage_ends_the_connection_and_bad_bson_says_why() {
     bad[BODY_AT + 4 + 6] = 200;
     c.send(&bad).await;
     assert_eq!(body(&c.receive().await.unwrap()).get_i64("code"), Some(22));
-    assert!(c.receive().await.is_none());
+    c.send(&msg(0, doc! {"ping": 1})).await;
+    assert_eq!(body(&c.receive().await.unwrap()), doc! {"ok": 1.0});
 }
 
 #[tokio::test]

@@ -22,8 +22,8 @@ use std::time::Duration;
 pub const IDLE_MS: i64 = 10 * 60 * 1000;
 /// A cursor idle for this long gives its snapshot back, and goes on from its position in the collection as it then is.
 pub const SNAPSHOT_IDLE_MS: i64 = 60 * 1000;
-/// The same while the process is above its memory limit.
-const SHORT_IDLE_MS: i64 = 30 * 1000;
+/// How long an idle cursor lives at most while the process is above its memory limit.
+pub const SHORT_IDLE_MS: i64 = 30 * 1000;
 /// Two looks for expired cursors are at least this far apart.
 const REAP_EVERY_MS: i64 = 1000;
 

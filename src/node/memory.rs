@@ -9,6 +9,7 @@
 //! ```text
 //! above the ceiling              an operation that has grown is refused (ExceededMemoryLimit, 146), and so is a cursor that would
 //!                                keep what it has built, or would be one of very many
+//!                                (of a router's cursors, which keep what shards have sent, those that together keep too much)
 //! a sixteenth above the ceiling  so is a client's write that adds to the data: it is the data that fills the memory
 //! ```
 //!
@@ -20,7 +21,7 @@
 use crate::Operation;
 use crate::parameters::Parameters;
 use crate::user_writes::is_users;
-use document::{Result, bail, meter};
+use document::{Error, Result, bail, err, meter};
 use query::pipeline::Limits;
 use runtime::Instant;
 use std::sync::LazyLock;
@@ -38,6 +39,9 @@ const SMALL_BYTES: usize = 2 * 1024 * 1024;
 /// Above the ceiling a cursor that would keep more than this is refused, and any where so many are open.
 const CURSOR_BYTES: usize = 16 * 1024;
 const CURSORS: usize = 1000;
+/// Of the ceiling, what all cursors of a router may keep above it. A plain find keeps documents there, too, and what fills the memory
+/// of its process may be data that is to be read.
+const ROUTED_SHARE: usize = 16;
 
 /// Of the ceiling, what the allocator may keep beside what is in use before it has to give back.
 const SLACK_SHARE: usize = 8;
@@ -164,13 +168,10 @@ pub fn check_slice(bytes: i64) -> Result<()> {
             "evaluation would use too much memory ({bytes} bytes) and cannot spill to disk. Memory limit: {most} bytes"
         );
     }
-    if held() > ceiling {
-        bail!(
-            EXCEEDED_MEMORY_LIMIT,
-            "the process has reached its memory limit of {ceiling} bytes; the operation holds {bytes} of them"
-        );
+    match held() > ceiling {
+        true => Err(at_the_limit(bytes)),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Refuses to keep another cursor for a client that may never ask for its rest, when the process holds too much: one of
@@ -188,6 +189,39 @@ pub(crate) fn check_cursor(bytes: usize, open: usize) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// As [`check_cursor`], for a cursor of a router that keeps `bytes` of the `all` that its cursors keep together.
+///
+/// # Errors
+/// ExceededMemoryLimit (146).
+pub fn check_routed_cursor(bytes: usize, all: usize, open: usize) -> Result<()> {
+    match all > ceiling() / ROUTED_SHARE {
+        true => check_cursor(bytes, open),
+        false => check_cursor(0, open),
+    }
+}
+
+/// Refuses an operation that has gathered `bytes` over several slices when the process holds too much.
+///
+/// # Errors
+/// ExceededMemoryLimit (146).
+pub fn check_gathered(bytes: impl FnOnce() -> usize) -> Result<()> {
+    if !is_short() {
+        return Ok(());
+    }
+    match bytes() {
+        bytes if bytes > SMALL_BYTES => Err(at_the_limit(bytes)),
+        _ => Ok(()),
+    }
+}
+
+fn at_the_limit(bytes: usize) -> Error {
+    err!(
+        EXCEEDED_MEMORY_LIMIT,
+        "the process has reached its memory limit of {} bytes; the operation holds {bytes} of them",
+        ceiling()
+    )
 }
 
 /// What there is: the least of the container's limits, the process's own, and the machine's memory.

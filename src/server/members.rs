@@ -171,6 +171,7 @@ fn start_router(service: &Arc<Service>) {
     let _ = service.members.cache.set(cache.clone());
     let router = Router::new(cache, pool, &service.host);
     let _ = router.drift_max_secs.set(service.parameters.int(CLOCK_DRIFT_MAX));
+    *router.limits.write() = node::memory::limits(&service.parameters);
     service.set_times(Arc::new(RouterTimes(router.clone())));
     let own = Arc::downgrade(service);
     let _ = router.own_operations.set(Box::new(move |flags, client| {

@@ -151,6 +151,9 @@ pub struct Running {
     ephemeral: bool,
 }
 
+/// The parameter that says how many MiB the process may hold.
+pub const MEMORY_LIMIT: &str = "processMemoryLimitMB";
+
 impl Service {
     /// Opens the data directory, starts listening and serves in the background.
     ///
@@ -452,13 +455,23 @@ impl Service {
                 Err(error) => self.log.error("CONTROL", 9_000_003, "main", &error.message, doc! {}),
             }
         }
+        if self.options.set_parameters.iter().any(|(name, _)| name == MEMORY_LIMIT) {
+            self.limit_memory();
+        }
         self.apply_log_level();
     }
-    /// Makes the log follow the parameters `logLevel` and `quiet`, and the node those that it keeps.
+    /// Makes the process follow [`MEMORY_LIMIT`]. Called where that is given: all nodes of a process have one memory, and what one of
+    /// them was told holds until another is told something else.
+    pub fn limit_memory(&self) {
+        node::memory::set_ceiling(self.parameters.int(MEMORY_LIMIT));
+    }
+    /// Makes the log follow the parameters `logLevel` and `quiet`, and the node and the router those that they keep.
     pub fn apply_log_level(&self) {
+        if let Ok(router) = self.members.router() {
+            *router.limits.write() = node::memory::limits(&self.parameters);
+        }
         if let Some(node) = &self.node {
             *node.limits.write() = node::memory::limits(&self.parameters);
-            node::memory::set_ceiling(self.parameters.int("processMemoryLimitMB"));
             let memory = usize::try_from(crate::memory::limit_bytes()).unwrap_or(usize::MAX);
             if let Ok(bytes) = node::plan_cache::parse_size(&self.parameters.text("planCacheSize"), memory) {
                 node.plan_caches.set_bound(bytes);

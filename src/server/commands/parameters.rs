@@ -3,6 +3,7 @@
 use crate::auth::ClusterAuthMode;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
+use crate::service::MEMORY_LIMIT;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
@@ -165,6 +166,7 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
             check_cluster_auth_mode(context, value)?;
         }
     }
+    let limits_memory = fields.iter().any(|(name, _)| *name == MEMORY_LIMIT);
     for (name, value) in fields {
         let was = service.parameters.set_at_runtime(name, &value)?;
         let attr = doc! { "parameterName": name, "newValue": value, "oldValue": was.clone() };
@@ -176,6 +178,9 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
             attr,
         );
         reply.fields(&doc! { "was": was });
+    }
+    if limits_memory {
+        service.limit_memory();
     }
     service.apply_log_level();
     service.apply_cluster_auth_mode();

@@ -19,10 +19,10 @@ use super::{admin, change_stream, collation, cursor, scatter, single, text};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc};
 use futures::future::BoxFuture;
-use node::Request;
 use node::read::aggregate::check_level;
 use node::read::aggregate_command::{AggregateCommand, names_collection};
 use node::read::find::natural_order;
+use node::{Request, memory};
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
     fusion, optimize, parse, split,
@@ -166,7 +166,7 @@ async fn statistics(task: &Task<'_>, ns: &str, placement: &Placement, size: Opti
             documents.extend(batch.iter().map(|d| named(d.doc(), &shard)));
         }
     }
-    let mut cursor = PipelineCursor::new(None, &rest, &context)?;
+    let mut cursor = PipelineCursor::new(task, None, &rest, &context)?;
     cursor.given = Some(documents);
     started(task, ns, cursor, &rest, size).await
 }
@@ -284,7 +284,7 @@ async fn divided(
 ) -> Result<DocBuf> {
     let parts = split(pipeline, context)?;
     if parts.only_merge {
-        let cursor = PipelineCursor::new(None, &parts.merge, context)?;
+        let cursor = PipelineCursor::new(task, None, &parts.merge, context)?;
         return started(task, ns, cursor, &parts.merge, size).await;
     }
     let front = Value::Array(parts.shards.to_array());
@@ -295,7 +295,7 @@ async fn divided(
     if parts.merge.is_empty() {
         return first_batch(task, ns, Kind::Merge(Box::new(merge)), size).await;
     }
-    let cursor = PipelineCursor::new(Some(merge), &parts.merge, context)?;
+    let cursor = PipelineCursor::new(task, Some(merge), &parts.merge, context)?;
     started(task, ns, cursor, &parts.merge, size).await
 }
 
@@ -328,12 +328,24 @@ pub struct PipelineCursor {
 }
 
 impl PipelineCursor {
-    fn new(merge: Option<Merge>, pipeline: &Pipeline, context: &Context) -> Result<PipelineCursor> {
-        let execution = Execution::new(pipeline, Run::new(context))?;
+    fn new(
+        task: &Task<'_>,
+        merge: Option<Merge>,
+        pipeline: &Pipeline,
+        context: &Context,
+    ) -> Result<PipelineCursor> {
+        let run = Run { limits: *task.router.limits.read(), ..Run::new(context) };
+        let execution = Execution::new(pipeline, run)?;
         Ok(PipelineCursor { merge, given: None, execution, ready: VecDeque::new(), ended: false })
     }
     pub fn open_cursors(&self) -> Vec<(ShardId, i64)> {
         self.merge.as_ref().map(Merge::open_cursors).unwrap_or_default()
+    }
+    /// About how many bytes its stages, their input and their results hold.
+    pub fn held_bytes(&self) -> usize {
+        let merge = self.merge.as_ref().map_or(0, Merge::held_bytes);
+        let documents = self.ready.iter().chain(self.given.iter().flatten());
+        merge + self.execution.run().account.bytes() + documents.map(|d| d.bytes().len()).sum::<usize>()
     }
     /// Adds up to `documents_max` documents to the batch; whether there can be more.
     pub async fn fill(
@@ -364,6 +376,7 @@ impl PipelineCursor {
 
     /// Runs a part of the pipeline; false when it has ended.
     pub async fn advance(&mut self, task: &Task<'_>, host: &dyn PipelineHost) -> Result<bool> {
+        memory::check_gathered(|| self.held_bytes())?;
         let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
         match self.execution.next(&mut source, host).await? {
             Some(documents) if documents.is_empty() => tokio::task::yield_now().await,
@@ -504,13 +517,18 @@ pub fn all_documents<'a>(
 
 /// Every document of a cursor of this router, from the reply of the command that opened it.
 pub async fn rest_of(task: &Task<'_>, db: &str, command: Doc<'_>, mut reply: DocBuf) -> Result<Vec<DocBuf>> {
-    let mut documents = Vec::new();
+    let (mut documents, mut bytes) = (Vec::new(), 0);
     loop {
         let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
         documents.extend(body::batch(reply.doc()).map(|d| d.to_owned()));
         let id = body::cursor_id(reply.doc());
         if id == 0 {
             return Ok(documents);
+        }
+        bytes += reply.doc().bytes().len();
+        if let Err(e) = memory::check_gathered(|| bytes) {
+            cursor::close(task, id, c.get_str("ns").unwrap_or_default());
+            return Err(e);
         }
         let collection = c.get_str("ns").and_then(|ns| ns.split_once('.')).map_or("", |(_, c)| c);
         let mut more = doc! { "getMore": Value::Int64(id), "collection": collection };
@@ -532,7 +550,7 @@ async fn without_collection(task: &Task<'_>, size: Option<usize>) -> Result<DocB
     let mut context = pipeline_context(task, &ns)?;
     context.namespace.collection = String::new();
     let pipeline = optimize(parse(&stages(task), &context)?, &context)?;
-    let cursor = PipelineCursor::new(None, &pipeline, &context)?;
+    let cursor = PipelineCursor::new(task, None, &pipeline, &context)?;
     started(task, &ns, cursor, &pipeline, size).await
 }
 

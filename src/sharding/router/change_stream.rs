@@ -105,7 +105,7 @@ async fn open_stream(task: &Task<'_>, ns: &str, stages: &[Value], size: Option<u
             Err(e)
         }
         Ok(more) => {
-            let id = if more { task.router.cursors.add(cursor) } else { 0 };
+            let id = if more { cursor.keep(task)? } else { 0 };
             Ok(super::body::stream_reply("firstBatch", &batch, id, ns, Some(&token)))
         }
     }
@@ -168,6 +168,14 @@ async fn now(task: &Task<'_>) -> Result<Timestamp> {
 }
 
 impl StreamCursor {
+    /// Events that shards have sent and that wait for those of others.
+    pub fn held_bytes(&self) -> usize {
+        let of = |s: &Source| {
+            let events = s.events.iter().map(|(_, event)| event).chain(&s.fragments);
+            events.map(|d| d.bytes().len()).sum::<usize>()
+        };
+        self.sources.iter().map(of).sum()
+    }
     fn new(
         task: &Task<'_>,
         ns: &str,

@@ -9,9 +9,10 @@ use super::cluster::{Call, Cluster};
 use super::merge::Merge;
 use super::task::Task;
 use crate::chunk::ShardId;
-use document::{DocBuf, Document, Result, Timestamp, Value, bail, codes, doc, err};
+use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use node::change_stream::labelled;
-use node::cursor::CursorMetrics;
+use node::cursor::{CursorMetrics, SHORT_IDLE_MS};
+use node::memory;
 use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
@@ -39,6 +40,19 @@ pub enum Kind {
     Documents(std::collections::VecDeque<DocBuf>),
     Pipeline(Box<super::aggregate::PipelineCursor>),
     Stream(Box<StreamCursor>),
+}
+
+impl Kind {
+    /// About how many bytes of results, or of what they are made of, it holds.
+    fn held_bytes(&self) -> usize {
+        match self {
+            Kind::Remote { .. } => 0,
+            Kind::Merge(merge) => merge.held_bytes(),
+            Kind::Documents(documents) => documents.iter().map(|d| d.bytes().len()).sum(),
+            Kind::Pipeline(pipeline) => pipeline.held_bytes(),
+            Kind::Stream(stream) => stream.held_bytes(),
+        }
+    }
 }
 
 pub struct Cursor {
@@ -69,6 +83,8 @@ struct Entry {
     no_timeout: bool,
     /// A getMore has asked for it.
     asked: bool,
+    /// What the cursor held when it came here last.
+    held_bytes: usize,
 }
 
 #[derive(Default)]
@@ -80,27 +96,33 @@ pub struct CursorTable {
 }
 
 impl CursorTable {
-    /// Keeps the cursor under a new id: positive and not to be guessed.
-    pub fn add(&self, cursor: Cursor) -> i64 {
+    /// Keeps the cursor under a new id: positive and not to be guessed. The caller closes one that is refused.
+    fn add(&self, cursor: Cursor) -> std::result::Result<i64, (Error, Cursor)> {
+        let held_bytes = cursor.kind.held_bytes();
         let mut entries = self.entries.lock();
-        loop {
+        if let Err(e) = check_room(&entries, &cursor, held_bytes) {
+            return Err((e, cursor));
+        }
+        let id = loop {
             let id = runtime::random::<i64>() & i64::MAX;
             if id != 0 && !entries.contains_key(&id) {
-                let entry = Entry {
-                    ns: cursor.ns.clone(),
-                    session: cursor.session,
-                    transaction: cursor.transaction,
-                    connection: cursor.connection,
-                    used: Instant::now(),
-                    no_timeout: cursor.no_timeout,
-                    asked: false,
-                    cursor: Some(cursor),
-                };
-                entries.insert(id, entry);
-                self.opened.fetch_add(1, Ordering::Relaxed);
-                return id;
+                break id;
             }
-        }
+        };
+        let entry = Entry {
+            ns: cursor.ns.clone(),
+            session: cursor.session,
+            transaction: cursor.transaction,
+            connection: cursor.connection,
+            used: Instant::now(),
+            no_timeout: cursor.no_timeout,
+            asked: false,
+            held_bytes,
+            cursor: Some(cursor),
+        };
+        entries.insert(id, entry);
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(id)
     }
     /// Lets clients know the cursor by another name. Nobody has heard of its id yet.
     pub fn rename(&self, id: i64, ns: &str) {
@@ -137,17 +159,22 @@ impl CursorTable {
         }
         Ok(cursor)
     }
-    /// Puts a cursor back; gives it to the caller when it was killed meanwhile.
-    fn put_back(&self, id: i64, cursor: Cursor) -> Option<Cursor> {
+    /// Puts a cursor back. The caller closes one that was killed meanwhile (237), or for which there is no room.
+    fn put_back(&self, id: i64, cursor: Cursor) -> std::result::Result<(), (Error, Cursor)> {
+        let held_bytes = cursor.kind.held_bytes();
         let mut entries = self.entries.lock();
-        match entries.get_mut(&id) {
-            Some(entry) => {
-                entry.used = Instant::now();
-                entry.cursor = Some(cursor);
-                None
-            }
-            None => Some(cursor),
+        let Some(entry) = entries.get_mut(&id) else {
+            return Err((err!(CURSOR_KILLED, "cursor id {id} was killed"), cursor));
+        };
+        entry.held_bytes = 0;
+        if let Err(e) = check_room(&entries, &cursor, held_bytes) {
+            entries.remove(&id);
+            return Err((e, cursor));
         }
+        if let Some(entry) = entries.get_mut(&id) {
+            (entry.used, entry.held_bytes, entry.cursor) = (Instant::now(), held_bytes, Some(cursor));
+        }
+        Ok(())
     }
     fn forget(&self, id: i64) {
         self.entries.lock().remove(&id);
@@ -166,8 +193,12 @@ impl CursorTable {
     pub fn remove_of_connection(&self, connection: i64) -> Vec<Cursor> {
         self.remove(|e| e.connection == Some(connection))
     }
-    /// Removes the cursors that nobody asked for so long, and gives them to be closed.
+    /// Removes the cursors that nobody asked for so long, or not for long where memory is short, and gives them to be closed.
     pub fn remove_idle(&self, most: Duration) -> Vec<Cursor> {
+        let most = match memory::is_short() {
+            true => most.min(Duration::from_millis(SHORT_IDLE_MS.unsigned_abs())),
+            false => most,
+        };
         let now = Instant::now();
         let idle =
             |e: &Entry| e.cursor.is_some() && !e.no_timeout && now.saturating_duration_since(e.used) >= most;
@@ -212,6 +243,16 @@ impl CursorTable {
     }
 }
 
+/// Refuses a cursor that would keep `bytes` beside what the others keep. A change stream is no result that could be asked for again: it
+/// counts, and is not refused.
+fn check_room(entries: &BTreeMap<i64, Entry>, cursor: &Cursor, bytes: usize) -> Result<()> {
+    if !memory::is_short() || matches!(cursor.kind, Kind::Stream(_)) {
+        return Ok(());
+    }
+    let others: usize = entries.values().map(|e| e.held_bytes).sum();
+    memory::check_routed_cursor(bytes, others + bytes, entries.len())
+}
+
 impl Cursor {
     pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
         let (session, transaction) = owner(task);
@@ -226,6 +267,16 @@ impl Cursor {
     fn timed(self, task: &Task<'_>) -> Cursor {
         let awaits = matches!(self.kind, Kind::Stream(_)) || task.body().get_bool("awaitData") == Some(true);
         Cursor { time_left: task.op.time_left().filter(|_| !awaits), ..self }
+    }
+    /// Keeps it for the client's next getMore; its new id.
+    ///
+    /// # Errors
+    /// ExceededMemoryLimit (146) where memory is short and it would take much of it. It is closed then.
+    pub fn keep(self, task: &Task<'_>) -> Result<i64> {
+        task.router.cursors.add(self).map_err(|(e, cursor)| {
+            cursor.close(&task.router.cluster);
+            e
+        })
     }
     /// Closes what is open on shards, in the background.
     pub fn close(self, cluster: &Arc<dyn Cluster>) {
@@ -273,15 +324,18 @@ async fn kill(cluster: Arc<dyn Cluster>, shard: ShardId, body: DocBuf) {
 }
 
 /// Passes a shard's first or next batch on, its cursor kept under an id of the router's.
-pub fn adopt(task: &Task<'_>, ns: &str, shard: &ShardId, reply: DocBuf) -> DocBuf {
+///
+/// # Errors
+/// As [`Cursor::keep`].
+pub fn adopt(task: &Task<'_>, ns: &str, shard: &ShardId, reply: DocBuf) -> Result<DocBuf> {
     let id = body::cursor_id(reply.doc());
     if id == 0 {
-        return reply;
+        return Ok(reply);
     }
-    let ours = task.router.cursors.add(Cursor::new(task, ns, Kind::Remote { shard: shard.clone(), id }));
+    let ours = Cursor::new(task, ns, Kind::Remote { shard: shard.clone(), id }).keep(task)?;
     let mut bytes = reply.into_bytes();
     body::patch_cursor_id(&mut bytes, ours);
-    DocBuf::from_validated(bytes)
+    Ok(DocBuf::from_validated(bytes))
 }
 
 /// The reply with the first batch of a cursor made here; keeps the cursor if it has more.
@@ -308,7 +362,7 @@ pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Opti
             cursor.close(&task.router.cluster);
             0
         }
-        true => task.router.cursors.add(cursor.timed(task)),
+        true => cursor.timed(task).keep(task)?,
         false => 0,
     };
     Ok(body::cursor_reply("firstBatch", &batch, id, ns))
@@ -392,14 +446,18 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
 /// Keeps a cursor for the next getMore.
 ///
 /// # Errors
-/// CursorKilled (237) when it was killed while it ran; it is closed then.
+/// CursorKilled (237) when it was killed while it ran, and those of [`Cursor::keep`]; it is closed then.
 fn keep(task: &Task<'_>, id: i64, cursor: Cursor) -> Result<()> {
-    match task.router.cursors.put_back(id, cursor.timed(task)) {
-        None => Ok(()),
-        Some(killed) => {
-            killed.close(&task.router.cluster);
-            bail!(CURSOR_KILLED, "cursor id {id} was killed")
-        }
+    task.router.cursors.put_back(id, cursor.timed(task)).map_err(|(e, cursor)| {
+        cursor.close(&task.router.cluster);
+        e
+    })
+}
+
+/// Closes a cursor of the router's own that will not be read to its end.
+pub fn close(task: &Task<'_>, id: i64, ns: &str) {
+    if let Some(Some(cursor)) = task.router.cursors.kill(id, ns) {
+        cursor.close(&task.router.cluster);
     }
 }
 

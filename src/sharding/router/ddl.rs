@@ -458,7 +458,7 @@ pub async fn check_metadata(task: &Task<'_>) -> Result<DocBuf> {
         let command = internal(task, "_configsvrCheckClusterMetadataConsistency", 1);
         let reply = task.config(command).await?;
         let ns = "admin.$cmd.aggregate";
-        return Ok(super::cursor::adopt(task, ns, &super::cluster::CONFIG.into(), reply));
+        return super::cursor::adopt(task, ns, &super::cluster::CONFIG.into(), reply);
     }
     let argument = task.request.argument().map_or(Value::Int32(1), |v| v.to_value());
     let db = task.db();
@@ -469,7 +469,7 @@ pub async fn check_metadata(task: &Task<'_>) -> Result<DocBuf> {
         (Some(reply), Some(placement)) => {
             let ns =
                 reply.doc().get_document("cursor").and_then(|c| c.get_str("ns")).unwrap_or(&ns).to_string();
-            Ok(super::cursor::adopt(task, &ns, &placement.primary, reply))
+            super::cursor::adopt(task, &ns, &placement.primary, reply)
         }
         _ => Ok(super::body::cursor_reply("firstBatch", &Default::default(), 0, &ns)),
     }

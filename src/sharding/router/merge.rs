@@ -128,6 +128,11 @@ impl Merge {
         self.streams.iter().filter(|s| s.id != 0).map(|s| (s.shard.clone(), s.id)).collect()
     }
 
+    /// What shards have sent and nobody has taken.
+    pub fn held_bytes(&self) -> usize {
+        self.streams.iter().map(|s| s.buffer.reply.len()).sum()
+    }
+
     fn is_unordered(&self) -> bool {
         matches!(self.order, Order::None)
     }

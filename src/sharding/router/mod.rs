@@ -62,6 +62,8 @@ use document::oid::ObjectIdGenerator;
 use document::{Doc, DocBuf, DocWriter, ObjectId, Timestamp};
 use node::operation::{ClientInfo, SessionId};
 use node::{Operation, Request};
+use parking_lot::RwLock;
+use query::pipeline::Limits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wire::client::Pool;
@@ -77,6 +79,8 @@ pub struct Router {
     pub pauses_migrations: paused_migrations::Switch,
     pub transactions: transaction::Transactions,
     pub targeted: targeted::Targeted,
+    /// What stages that run here may hold.
+    pub limits: RwLock<Limits>,
     /// The newest cluster time heard of.
     clock: AtomicU64,
     /// `maxAcceptableLogicalClockDriftSecs`; set by the server, which does not change it.
@@ -123,6 +127,7 @@ impl Router {
             pauses_migrations: Default::default(),
             transactions: transaction::Transactions::default(),
             targeted: targeted::Targeted::default(),
+            limits: RwLock::default(),
             clock: AtomicU64::new(0),
             drift_max_secs: std::sync::OnceLock::new(),
             topology_time: AtomicU64::new(0),

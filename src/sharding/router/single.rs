@@ -18,7 +18,7 @@ pub async fn read(task: &Task<'_>, ns: &str, placement: &Placement, shard: &Shar
         // A pipeline may have written before its connection broke.
         false => task.write_call(call).await.map_err(|e| e.error)?,
     };
-    Ok(adopt(task, ns, shard, reply))
+    adopt(task, ns, shard, reply)
 }
 
 /// The client's command to the primary of its database, with the database's version. `None` when there is no such
@@ -31,7 +31,7 @@ pub async fn on_primary(task: &Task<'_>, without: &[&str]) -> Result<Option<DocB
         let body = task.forward(without, &placement.database_versions(), |_| {});
         match task.read(&placement.primary, &body).await {
             Ok(reply) => {
-                return Ok(Some(adopt(task, &namespace_of(reply.doc(), db), &placement.primary, reply)));
+                return adopt(task, &namespace_of(reply.doc(), db), &placement.primary, reply).map(Some);
             }
             Err(e) => retry.absorb(task, db, e).await?,
         }
@@ -43,7 +43,7 @@ pub async fn on_config(task: &Task<'_>) -> Result<DocBuf> {
     let body = task.forward(&[], &Versions::NONE, |_| {});
     let shard: ShardId = super::cluster::CONFIG.into();
     let reply = task.read(&shard, &body).await?;
-    Ok(adopt(task, &namespace_of(reply.doc(), task.db()), &shard, reply))
+    adopt(task, &namespace_of(reply.doc(), task.db()), &shard, reply)
 }
 
 /// `cursor.ns` of a reply.

@@ -13,6 +13,7 @@ import bson
 import pymongo
 import pytest
 from conftest import BIN, ROOT, Process, free_ports
+from raw_connection import Raw
 
 
 def mongod(workdir, processes, *options, name="node", port=0):
@@ -307,9 +308,7 @@ def message(body, op_code=2013, claimed=None, flags=0):
     struct.pack("<iiii", 2**31 - 1, 1, 0, 2013),
     struct.pack("<iiii", 21, 1, 0, 9999) + b"\0" * 5,
     message(b"\x05\0\0\0\0", flags=1 << 5),
-    message(struct.pack("<i", 500) + b"\x10a\0"),
-    message(bson.encode({"ping": 1})[:-1] + b"\x01"),
-], ids=["too short", "negative", "too large", "unknown opcode", "unknown flag", "length lies", "no terminator"])
+], ids=["too short", "negative", "too large", "unknown opcode", "unknown flag"])
 def test_malformed_message_closes_that_connection_and_touches_nothing_else(workdir, processes, bytes_):
     process, port = mongod(workdir, processes)
     other = pymongo.MongoClient("127.0.0.1", port)
@@ -320,6 +319,19 @@ def test_malformed_message_closes_that_connection_and_touches_nothing_else(workd
         while s.recv(65536):
             pass
     assert other.d.c.count_documents({}) == 1
+    assert process.child.poll() is None
+
+
+@pytest.mark.parametrize("bytes_", [
+    message(struct.pack("<i", 500) + b"\x10a\0"),
+    message(bson.encode({"ping": 1})[:-1] + b"\x01"),
+], ids=["length lies", "no terminator"])
+def test_document_that_is_none_is_refused_and_the_connection_goes_on(workdir, processes, bytes_):
+    process, port = mongod(workdir, processes)
+    with Raw(port) as raw:
+        raw.socket.sendall(bytes_)
+        assert raw.receive()["code"] == 22
+        assert raw.ask({"ping": 1})["ok"] == 1
     assert process.child.poll() is None
 
 

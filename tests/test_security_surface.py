@@ -111,14 +111,15 @@ def test_deep_documents_end_no_node(node):
         deep = struct.pack("<i", len(deep) + 8) + b"\3a\0" + deep + b"\0"
     with Raw(node.port) as raw:
         raw.send(struct.pack("<I", 0) + b"\0" + deep)
-        reply = raw.receive()
-        assert reply is None or reply["ok"] == 0
+        assert raw.receive()["code"] == 15
+        assert raw.ask({"ping": 1})["ok"] == 1
     with login(node, "a") as client:
         document = {}
         for _ in range(500):
             document = {"a": document}
-        with pytest.raises(errors.PyMongoError):
+        with pytest.raises(errors.OperationFailure) as refused:
             client.d.c.insert_one(document)
+        assert refused.value.code == 15
     assert alive(node)
 
 

@@ -64,7 +64,7 @@ class Attack:
         self.process, self.port = process, port
         self.quiet = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
         self.failures, self.slowest, self.counts, self.pings = [], {}, collections.Counter(), []
-        self.late = collections.Counter()
+        self.late, self.outliers = collections.Counter(), []
         self.before = self.peak = 0
 
     def resident(self):
@@ -107,6 +107,8 @@ class Attack:
         took = time.monotonic() - began
         reply = Raw.decode(body)
         self.note(kind, reply, took)
+        if took > MAX_TIME_MS / 1000 + 2:
+            self.outliers.append(f"{took:.2f} s, code {reply.get('code', 0)}: {command}"[:1000])
         if reply.get("cursor", {}).get("id"):
             collection = reply["cursor"]["ns"].split(".", 1)[1]
             raw.ask({"killCursors": collection, "cursors": [reply["cursor"]["id"]], "$db": database})
@@ -132,6 +134,7 @@ class Attack:
               f"resident {self.before >> 10} MiB before, {self.peak >> 10} at most, {after >> 10} after")
         print("slowest:", {k: f"{v:.2f} s" for k, v in sorted(self.slowest.items(), key=lambda i: -i[1])[:12]})
         print("later than their limit and 100 ms:", dict(self.late.most_common(12)))
+        print("latest:", *sorted(self.outliers, reverse=True)[:5], sep="\n  ")
         print("ended with:", dict(sorted(self.counts.items())))
         assert not self.failures, self.failures[:10]
         assert self.pings[-1] < 2, "a ping waits for nothing that is long"

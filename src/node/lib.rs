@@ -64,6 +64,7 @@ pub use write::unit::{BatchWrite, Origin, WriteUnit};
 
 use document::oid::ObjectIdGenerator;
 use document::{Collation, Doc, Document, Error, ObjectId, Timestamp, err};
+use futures::FutureExt;
 use parking_lot::RwLock;
 use query::script::Scripts;
 use std::sync::Arc;
@@ -240,6 +241,21 @@ impl Node {
             scripts: Scripts::new(self.scripting.get().cloned()),
         }
         .into()
+    }
+}
+
+impl Node {
+    /// Waits while too much of the log is unwritten, as long as the operation may.
+    ///
+    /// # Errors
+    /// Those of [`log_failed`], and of an operation that is to end.
+    pub(crate) async fn admit(&self, op: &Operation) -> document::Result<()> {
+        let admitted = match self.log.admit(0).now_or_never() {
+            Some(admitted) => admitted,
+            // Boxed: rare, and large.
+            None => Box::pin(op.interruptible(self.log.admit(0))).await?,
+        };
+        admitted.map_err(log_failed)
     }
 }
 

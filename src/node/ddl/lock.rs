@@ -28,7 +28,7 @@
 use crate::namespace::{Met, Slot, wait_for_end};
 use crate::operation::Received;
 use crate::write::unit::WriteUnit;
-use crate::{Node, Operation, log_failed};
+use crate::{Node, Operation};
 use document::Result;
 use std::time::Duration;
 use storage::log::Appended;
@@ -70,7 +70,7 @@ impl Node {
         mut attempt: impl FnMut() -> Result<Met<T>>,
     ) -> Result<T> {
         loop {
-            self.log.admit(0).await.map_err(log_failed)?;
+            self.admit(op).await?;
             let mut held = Vec::with_capacity(slots.len());
             for slot in slots {
                 held.push(op.interruptible(slot.intent_exclusive(LOCK_WAIT)).await??);

@@ -8,11 +8,13 @@ use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
 use futures::future::BoxFuture;
 use protocol::version::ShardVersion;
 use std::any::Any;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
-use storage::files::MemoryFiles;
-use storage::log::{Clock, LogOptions, SyncPolicy};
+use storage::files::{File, FileLock, Files, LockError, MemoryFiles};
+use storage::log::{Clock, LogOptions, RealClock, SyncPolicy};
 
 const NS: &str = "d.c";
 
@@ -452,4 +454,108 @@ async fn a_validator_reads_the_clock_once_in_a_commit() {
     assert_eq!(accepted(5000).await, (0, 1));
     clock.now_ms.store(5000, Ordering::SeqCst);
     assert_eq!(accepted(5000).await, (50, 1));
+}
+
+/// A disk that takes no bytes while it is held.
+#[derive(Clone, Default)]
+struct Disk {
+    files: MemoryFiles,
+    held: Arc<AtomicBool>,
+}
+struct OnDisk {
+    file: Arc<dyn File>,
+    held: Arc<AtomicBool>,
+}
+impl File for OnDisk {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        while self.held.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.file.write_at(bytes, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+    fn preallocate(&self, length: u64) -> io::Result<()> {
+        self.file.preallocate(length)
+    }
+}
+impl Disk {
+    fn file(&self, file: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
+        file.map(|file| Arc::new(OnDisk { file, held: self.held.clone() }) as Arc<dyn File>)
+    }
+}
+impl Files for Disk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.file(self.files.open(path))
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.file(self.files.create(path))
+    }
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.create_dir_all(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.remove(path)
+    }
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.files.remove_dir_all(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.files.list(dir)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.files.exists(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.files.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> Result<FileLock, LockError> {
+        self.files.lock(path)
+    }
+}
+
+#[tokio::test]
+async fn a_write_waits_for_a_slow_disk_no_longer_than_its_time() {
+    let disk = Disk::default();
+    let log = LogOptions { sync: SyncPolicy::Never, buffer_bytes: 10_000, ..LogOptions::default() };
+    let options = NodeOptions {
+        files: Arc::new(disk.clone()),
+        dir: PathBuf::from("/data"),
+        log,
+        clock: Arc::new(RealClock),
+        replica_set: Some("rs".to_string()),
+        host: "h:1".to_string(),
+    };
+    let node = Node::open(options).unwrap().node;
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    disk.held.store(true, Ordering::SeqCst);
+    let filling = async {
+        for i in 1.. {
+            let mut op = Operation::internal();
+            op.deadline = Some(runtime::Instant::now() + Duration::from_millis(100));
+            let command = doc! { "insert": "c", "documents": [{ "_id": i, "s": "x".repeat(4000) }] };
+            if let Err(e) = run(&node, &op, command).await {
+                return e.code;
+            }
+        }
+        0
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(30), filling).await;
+    disk.held.store(false, Ordering::SeqCst);
+    assert_eq!(ended, Ok(codes::MAX_TIME_MS_EXPIRED));
+    let command = doc! { "insert": "c", "documents": [{ "_id": "after" }] };
+    run(&node, &Operation::internal(), command).await.unwrap();
 }

@@ -122,7 +122,7 @@ impl Node {
                 }
             }
             None => {
-                self.log.admit(0).await.map_err(crate::log_failed)?;
+                self.admit(op).await?;
                 slot.write(&self.gate, op, received, |state| self.write_unit(op, slot, state, f)).await
             }
         };

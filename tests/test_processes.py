@@ -13,6 +13,7 @@ import bson
 import pymongo
 import pytest
 from conftest import BIN, ROOT, Process, free_ports
+from pymongo.write_concern import WriteConcern
 from raw_connection import Raw
 
 
@@ -84,6 +85,31 @@ def test_directory_in_use_ends_with_100(workdir, processes):
 def test_missing_directory_ends_with_100(workdir):
     done = run(BIN / "mongod", "--dbpath", workdir / "nowhere", "--port", 0)
     assert done.returncode == 100 and "NonExistentPath" in done.stdout
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["a clean stop", "a kill"])
+def test_start_reads_the_checkpoint_and_replays_what_came_after_it(workdir, processes, kill):
+    """After a clean stop there is nothing to replay, after a kill what came behind the checkpoint; indexes are built, all documents there."""
+    process, port = mongod(workdir, processes)
+    with pymongo.MongoClient("127.0.0.1", port) as client:
+        client.d.c.create_index("k")
+        for i in range(0, 4000, 2000):
+            client.d.c.insert_many([{"_id": i + j, "k": (i + j) % 100} for j in range(2000)])
+        client.admin.command("fsync")
+        client.d.c.update_many({"k": 7}, {"$set": {"changed": True}})
+        client.get_database("d", write_concern=WriteConcern(j=True)).c.delete_one({"_id": 0})
+    if kill:
+        process.kill()
+    else:
+        assert process.stop(signal.SIGTERM) == 0
+    process, port = mongod(workdir, processes)
+    report = json.loads(process.wait_for("Storage engine opened"))["attr"]["report"]
+    replayed = int(re.search(r"frames_replayed: (\d+)", report).group(1))
+    assert (replayed > 0) == kill, report
+    assert kill or int(re.search(r"documents_loaded: (\d+)", report).group(1)) >= 3999, report
+    with pymongo.MongoClient("127.0.0.1", port) as client:
+        assert client.d.c.count_documents({}) == 3999
+        assert len(list(client.d.c.find({"k": 7, "changed": True}).hint("k_1"))) == 40
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])

@@ -42,3 +42,22 @@ assert.eq([9], ids({"nested.0.b": 1}));
 assert.eq([9], ids({"nested.0.b": {$exists: true}}));
 assert.eq([9], ids({"nested.0.1.b": 2}));
 assert.eq([], ids({"nested.1.b": 1}));
+
+// An array at a position is one value, also where an index holds its elements.
+// (One of the documents is ambiguous to an index.)
+assert.commandWorked(coll.remove({_id: 2}));
+assert.commandWorked(coll.createIndex({"a.0": 1}));
+for (const predicate of [5, 7, [5, 7], {$gt: 4}, {$in: [5, 9]}, {$ne: 5}, {$nin: [5, 7]}, {$not: {$gt: 4}}, {$exists: true}, null, {$type: "array"}]) {
+    const by = hint => coll.find({"a.0": predicate}).hint(hint).toArray().map(doc => doc._id).sort();
+    assert.eq(by({$natural: 1}), by({"a.0": 1}), tojson(predicate));
+    assert.eq(by({$natural: 1}).length, coll.find({"a.0": predicate}).hint({"a.0": 1}).count(), tojson(predicate));
+}
+
+// A place at a position is in an index on places.
+const places = db.find_numeric_path_places;
+places.drop();
+assert.commandWorked(places.createIndex({"at.0": "2dsphere"}));
+assert.commandWorked(places.insert([0, 1].map(i => ({_id: i, at: [{type: "Point", coordinates: [i, 0]}, "named"]}))));
+assert.eq([0, 1], places.find({"at.0": {$near: {$geometry: {type: "Point", coordinates: [0, 0]}}}}).toArray().map(doc => doc._id));
+assert.eq([1], places.find({"at.0": {$geoWithin: {$centerSphere: [[1, 0], 0.001]}}}).toArray().map(doc => doc._id));
+places.drop();

@@ -2,7 +2,9 @@
 
 use super::bounds::{self, Intervals};
 use super::ranges::{self, FieldKind, KeyRange};
-use super::{Bounds, Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual, wildcard};
+use super::{
+    Bounds, Direction, IndexInfo, IndexScan, Plan, Request, cover, partial, places, residual, wildcard,
+};
 use crate::matcher::{Condition, Leaf, Matcher, Node, Test};
 use crate::sort::SortSpec;
 use document::{Collation, Document, Result, Value, bail, collation};
@@ -59,7 +61,9 @@ pub(super) struct Bound<'a> {
     pub(super) intervals: Intervals,
     /// The conjunct's position in the filter, unless the bound is only a consequence of it.
     conjunct: Option<usize>,
-    /// A negation. Not where arrays are: the key null also stands for an empty array on the way, which is not equal to null.
+    /// Not where arrays are. A negation: the key null also stands for an empty array on the way, which is not equal to null. Of a
+    /// path with a position every one, since an array there is in the index by its elements, to none of which it is equal; and what
+    /// a missing value meets, since the documents of an array may lack a field whose name is taken for a position.
     pub(super) only_without_arrays: bool,
     pub(super) test: &'a Test,
 }
@@ -107,7 +111,8 @@ fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
                 if let Node::Leaf(leaf) = &**inner
                     && let Some(intervals) = bounds::of_negation(&leaf.test)
                 {
-                    let only_without_arrays = !intervals.takes_missing;
+                    let only_without_arrays =
+                        !intervals.takes_missing || cover::has_position(&leaf.path.text);
                     out.push(Bound {
                         path: leaf.path.text.to_string(),
                         intervals,
@@ -138,7 +143,8 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
         if conjunct.is_none() {
             intervals.exact = false;
         }
-        out.push(Bound { path, intervals, conjunct, only_without_arrays: false, test: &leaf.test });
+        let only_without_arrays = intervals.takes_missing && cover::has_position(&path);
+        out.push(Bound { path, intervals, conjunct, only_without_arrays, test: &leaf.test });
     }
 }
 
@@ -307,7 +313,9 @@ fn candidate(
     let (mut key_ranges, decided) = ranges::build(&pairs);
     // Under several paths a key does not tell by which of them a document was found.
     let one_path = index.expansion.as_ref().is_none_or(|e| e.paths.exact);
-    let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed && one_path;
+    // An array at a position is a value to the matcher, whose elements are in the index nevertheless.
+    let at_position = |i: usize| index.multikey && index.key.keys().nth(i).is_some_and(cover::has_position);
+    let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed && one_path && !at_position(i);
     let dropped: Vec<usize> =
         (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();
     let equalities = fields.iter().take_while(|f| f.is_single_point()).count();

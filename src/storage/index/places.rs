@@ -5,6 +5,7 @@
 //! every combination. A document without a place is not in the index.
 
 use document::multikey::MultikeyPaths;
+use document::path::is_position;
 use document::{Doc, Result, ValueRef, bail};
 use geo::cells::Layout;
 use geo::region::{is_geojson, stored};
@@ -75,6 +76,7 @@ fn combine<'d>(
 }
 
 /// Calls `f` with each value at a path from its name at `at`, through arrays on the way, of which `note` hears; an array at its end is one value.
+/// A number that is a position of an array leads to that element alone, as in an index of plain keys.
 fn values_at<'d>(
     doc: Doc<'d>,
     names: &[String],
@@ -88,6 +90,17 @@ fn values_at<'d>(
         (Some(ValueRef::Document(inner)), false) => values_at(inner, names, at + 1, note, f),
         (Some(ValueRef::Array(items)), false) => {
             note(at);
+            if is_position(&names[at + 1])
+                && let Some(element) = items.get(&names[at + 1])
+            {
+                return match (element, at + 2 == names.len()) {
+                    (v, true) => f(v),
+                    (ValueRef::Document(inner) | ValueRef::Array(inner), false) => {
+                        values_at(inner, names, at + 2, note, f)
+                    }
+                    _ => Ok(()),
+                };
+            }
             for e in items.iter() {
                 if let ValueRef::Document(inner) = e.value() {
                     values_at(inner, names, at + 1, note, f)?;

@@ -55,7 +55,7 @@ pub(super) fn intervals<'a>(
 /// The plan of a query with a near predicate, which needs an index on its path.
 ///
 /// # Errors
-/// NoQueryExecutionPlans (291) without one.
+/// NoQueryExecutionPlans (291) without one, 13027 for a point outside the grid of one on a plane.
 pub(super) fn near(
     request: &Request<'_>,
     sort: Option<&SortSpec>,
@@ -79,6 +79,11 @@ pub(super) fn near(
             "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query"
         );
     };
+    if let Some(Layout::Plane(grid)) = &index.layout
+        && grid.cell(wanted.center).is_none()
+    {
+        bail!(13027, "point not in interval of [ {}, {} ]", grid.min, grid.max);
+    }
     let plan = Plan::Index { scan: candidate.scan, filter: candidate.filter };
     match sort {
         Some(_) => with_sort(plan, sort),

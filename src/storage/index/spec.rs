@@ -140,9 +140,7 @@ impl IndexSpec {
             None => default_name(key),
         };
         let unique = is_id || spec.get("unique").is_some_and(Value::truthy);
-        if key.len() > 1 && key.iter().position(|(_, v)| v.as_str() == Some("2d")).is_some_and(|at| at > 0) {
-            bail!(16800, "2d has to be first in index");
-        }
+        check_plane(key)?;
         if unique && fields.iter().any(|f| f.kind == FieldKind::Hashed) {
             bail!(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.");
         }
@@ -323,6 +321,17 @@ fn shown(spec: &Document, key: &Document, name: &str, collation: &Collation) -> 
         }
     }
     shown
+}
+
+/// A place on a plane is the first field of its index, and the only one of its kind.
+fn check_plane(key: &Document) -> Result<()> {
+    let kinds = key.iter().map(|(_, kind)| kind.as_str() == Some("2d"));
+    let planes: Vec<usize> = kinds.enumerate().filter(|(_, plane)| *plane).map(|(at, _)| at).collect();
+    match planes.as_slice() {
+        [] | [0] => Ok(()),
+        [_] => bail!(16800, "2d has to be first in index"),
+        _ => bail!(16800, "can't have 2 geo fields"),
+    }
 }
 
 /// How an index on places keeps them, by its options; the version is put into the document.

@@ -99,3 +99,8 @@ assert.eq([100], ids({$search: "cheval", $language: "french"}, {n: 1}));
 assert.commandWorked(coll.dropIndexes());
 assert.commandWorked(coll.insert({_id: 101, t: "words", language: "klingon"}));
 assert.commandFailedWithCode(coll.createIndex({t: "text"}), 17262);
+
+// Words and distances bring an order each.
+assert.commandWorked(coll.remove({_id: 101}));
+assert.commandWorked(coll.createIndexes([{t: "text"}, {at: "2dsphere"}]));
+refused(ErrorCodes.BadValue, {$text: {$search: "coffee"}, at: {$near: {$geometry: {type: "Point", coordinates: [0, 0]}}}});

@@ -38,10 +38,13 @@ fn wrong_type(name: &str, v: ValueRef<'_>, expected: &str) -> Result<()> {
     bail!(TYPE_MISMATCH, "\"{name}\" had the wrong type. Expected {expected}, found {}", v.type_name())
 }
 
-/// Refuses more than one `$text`, and one that is negated.
+/// Refuses more than one `$text`, one beside a `$near`, which brings an order of its own, and one that is negated.
 pub fn check(root: &Node) -> Result<()> {
     if count(root) > 1 {
         bail!(BAD_VALUE, "Too many text expressions");
+    }
+    if count(root) > 0 && root.conjuncts().iter().any(|node| super::geo::near_of_node(node).is_some()) {
+        bail!(BAD_VALUE, "text and geoNear not allowed in same query");
     }
     if negated(root) {
         bail!(BAD_VALUE, "text expression not allowed in nor");

@@ -29,3 +29,11 @@ assert.commandFailedWithCode(db.runCommand({find: name, filter: expression, let:
 assert.commandFailedWithCode(db.runCommand({find: name, let: {Upper: 1}}), [ErrorCodes.FailedToParse, 16867]);
 assert.commandFailedWithCode(db.runCommand({find: name, let: {"a.b": 1}}), [ErrorCodes.FailedToParse, 16868]);
 assert.commandFailedWithCode(db.runCommand({find: name, let: {field: "$v"}}), 4890500);
+
+// CURRENT is where the paths of fields begin; the root stays what it is.
+const current = stages => assert.commandWorked(db.runCommand({
+    aggregate: name, pipeline: [{$match: {_id: 3}}].concat(stages), cursor: {}, let: {CURRENT: {v: "let", own: 1}},
+})).cursor.firstBatch;
+assert.eq([{_id: 3, a: "let", b: {v: "let", own: 1}, c: 30}], current([{$project: {a: "$v", b: "$$CURRENT", c: "$$ROOT.v"}}]));
+assert.eq([], current([{$match: {$expr: {$eq: ["$v", 30]}}}]));
+assert.eq([{_id: 3, a: 7}], current([{$project: {a: {$let: {vars: {CURRENT: {v: 7}}, in: "$v"}}}}]));

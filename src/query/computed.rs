@@ -21,7 +21,7 @@ impl Computed {
             .with_text(&ctx.text)
             .with_scripts(&ctx.scripts);
         let expression = Arc::new(Expression::parse(v, &names)?);
-        let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
+        let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter());
         vars.cluster_time = ctx.shown_cluster_time();
         Ok(Computed { expression, vars: Arc::new(vars), source: Arc::new(v.clone()) })
     }

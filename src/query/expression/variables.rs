@@ -144,13 +144,17 @@ impl Vars {
     pub fn new(now_ms: i64) -> Vars {
         Vars { now_ms, ..Vars::default() }
     }
-    /// Values of the command's `let`, in the order of [`Variables::with_names`]; undefined stands for missing.
-    pub fn with_values(now_ms: i64, values: impl IntoIterator<Item = Value>) -> Vars {
-        Vars {
-            now_ms,
-            stack: values.into_iter().map(|v| Some(v).filter(|v| *v != Value::Undefined)).collect(),
-            ..Vars::default()
+    /// Values of the command's `let`, in the order of [`Variables::with_names`]; undefined stands for missing. One for `CURRENT`
+    /// takes the place of the document for every path of a field.
+    pub fn with_values<'v>(now_ms: i64, values: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Vars {
+        let mut vars = Vars::new(now_ms);
+        for (name, value) in values {
+            if name == "CURRENT" {
+                vars.push_current(value.clone());
+            }
+            vars.push(Some(value.clone()).filter(|v| *v != Value::Undefined));
         }
+        vars
     }
     /// Binds the next variable of the scope.
     pub fn push(&mut self, v: Option<Value>) {
@@ -208,8 +212,7 @@ impl From<&crate::QueryContext> for Variables {
 }
 impl From<&crate::QueryContext> for Vars {
     fn from(ctx: &crate::QueryContext) -> Vars {
-        let values = ctx.variables.iter().map(|(_, v)| v.clone());
-        let mut vars = Vars::with_values(ctx.now_ms, values);
+        let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter());
         vars.cluster_time = ctx.shown_cluster_time();
         vars.seed = ctx.seed;
         vars

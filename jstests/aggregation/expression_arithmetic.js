@@ -64,3 +64,7 @@ refused(28766, {$ln: 0});
 refused(28764, {$pow: [0, -1]});
 refused(16020, {$divide: [1]});
 refused(28680, {$abs: NumberLong("-9223372036854775808")});
+// The logarithm of a decimal that is no number is a double.
+for (const expression of [{$ln: NumberDecimal("NaN")}, {$log10: NumberDecimal("NaN")}, {$log: [NumberDecimal("NaN"), 10]}, {$log: [10, NumberDecimal("NaN")]}]) {
+    assert.eq(["double", NaN], evaluate(expression), tojson(expression));
+}

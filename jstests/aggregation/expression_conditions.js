@@ -51,5 +51,8 @@ refused(40064, {$switch: {branches: [{then: 1}]}});
 refused(40065, {$switch: {branches: [{case: true}]}});
 refused(40066, {$switch: {branches: [{case: {$eq: ["$i", 1]}, then: 1}]}});
 refused(16874, {$let: 1});
+// An array counts as an object of positions, which name no variable.
+refused(ErrorCodes.FailedToParse, {$let: {vars: [1, 2], in: 1}});
+assert.eq(1, value({$let: {vars: [], in: 1}}));
 refused(16876, {$let: {in: 1}});
 refused(16877, {$let: {vars: {}}});

@@ -48,3 +48,7 @@ refused(5439012, {$dateTrunc: {date: "$s", unit: "day"}});
 refused(40515, {$dateFromParts: {year: "x"}});
 refused([5166403, 5439013], {$dateAdd: {startDate: "$s", unit: "day", amount: 1}});
 refused([ErrorCodes.FailedToParse, 5439014], {$dateAdd: {startDate: "$d", unit: "fortnight", amount: 1}});
+// An offset in the text goes with the zone that is none.
+assert.eq(ISODate("2017-02-08T07:10:40Z"), value({$dateFromString: {dateString: "2017-02-08T12:10:40+05:00", timezone: "UTC"}}));
+refused(ErrorCodes.ConversionFailure, {$dateFromString: {dateString: "2017-02-08T12:10:40+05:00", timezone: "Europe/Oslo"}});
+refused(40485, {$hour: {date: "$d", timezone: "Z"}});

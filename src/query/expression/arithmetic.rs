@@ -228,7 +228,7 @@ pub fn ln(args: &mut [Arg]) -> Eval {
         if below_zero(&v, true) {
             bail!(28766, "$ln's argument must be a positive number, but is {}", text(&v));
         }
-        by_kind(&v, f64::ln, Decimal128::ln)
+        logarithm(&v, f64::ln, Decimal128::ln)
     })
 }
 
@@ -237,8 +237,16 @@ pub fn log10(args: &mut [Arg]) -> Eval {
         if below_zero(&v, true) {
             bail!(28761, "$log10's argument must be a positive number, but is {}", text(&v));
         }
-        by_kind(&v, f64::log10, Decimal128::log10)
+        logarithm(&v, f64::log10, Decimal128::log10)
     })
+}
+
+/// A decimal NaN comes back as a double.
+fn logarithm(v: &Value, f: fn(f64) -> f64, g: fn(Decimal128) -> Decimal128) -> Result<Value> {
+    match v {
+        Value::Decimal128(d) if d.is_nan() => Ok(Value::Double(f64::NAN)),
+        v => by_kind(v, f, g),
+    }
 }
 
 fn text(v: &Value) -> String {
@@ -263,7 +271,9 @@ pub fn log(args: &mut [Arg]) -> Eval {
     if below_zero(b, true) || base == 1.0 {
         bail!(28759, "$log's base must be a positive number not equal to 1, but is {}", text(b));
     }
+    let is_nan = x.is_nan() || base.is_nan();
     if (is_decimal(a) || is_decimal(b))
+        && !is_nan
         && let (Some(a), Some(b)) = (number::to_decimal(a), number::to_decimal(b))
     {
         return done(Value::Decimal128(quiet(a.ln().over(b.ln()))));

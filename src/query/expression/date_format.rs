@@ -86,7 +86,7 @@ pub const UTC: Zone = Zone::Fixed(0);
 impl Zone {
     /// `UTC`, `GMT`, `+hh`, `+hhmm`, `+hh:mm`, or a name of the time zone database.
     pub fn parse(text: &str) -> Result<Zone> {
-        if matches!(text, "UTC" | "GMT" | "Z") {
+        if matches!(text, "UTC" | "GMT") {
             return Ok(UTC);
         }
         if let Some(offset) = parse_offset(text) {
@@ -332,7 +332,7 @@ impl<'a> Cursor<'a> {
 
 impl Read {
     fn resolve(&self, default: Option<Zone>, text: &str) -> Result<i64> {
-        if self.offset.is_some() && default.is_some() {
+        if self.offset.is_some() && default.is_some_and(|zone| !zone.is_utc()) {
             bail!(
                 CONVERSION_FAILURE,
                 "you cannot pass in a date/time string with GMT offset together with a timezone argument"

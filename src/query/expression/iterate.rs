@@ -3,6 +3,7 @@
 use super::parse::{self, check_variable_name};
 use super::{Eval, Expression, Node, Variables, Vars, is_nullish, number, type_name};
 use document::{Doc, Document, Result, Value, bail};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A binding that may be `$$CURRENT`, which is not a stack position.
@@ -53,14 +54,19 @@ pub fn let_in(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression
     for (name, v) in d.iter() {
         match name {
             "vars" => match v {
-                Value::Document(v) => defined = Some(v),
+                Value::Document(v) => defined = Some(Cow::Borrowed(v)),
+                // An array is read as a document of positions, none of which may name a variable.
+                Value::Array(items) => {
+                    let position = |(i, v): (usize, &Value)| (i.to_string(), v.clone());
+                    defined = Some(Cow::Owned(items.iter().enumerate().map(position).collect()));
+                }
                 v => bail!(10065, "invalid parameter: expected an object (vars), found {}", v.type_name()),
             },
             "in" => body = Some(v),
             other => bail!(16875, "Unrecognized parameter to $let: {other}"),
         }
     }
-    let Some(defined) = defined else { bail!(16876, "Missing 'vars' parameter to $let") };
+    let Some(defined) = defined.as_deref() else { bail!(16876, "Missing 'vars' parameter to $let") };
     let Some(body) = body else { bail!(16877, "Missing 'in' parameter to $let") };
     let mut bindings = Vec::new();
     let mut inner = vars.clone();

@@ -32,3 +32,13 @@ assert.eq(before.b_1, after.b_1);
 assert.eq(["b_1"], coll.aggregate([{$indexStats: {}}, {$match: {name: "b_1"}}, {$group: {_id: "$name"}}]).toArray().map(doc => doc._id));
 assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$match: {}}, {$indexStats: {}}], cursor: {}}), 40602);
 assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$indexStats: {x: 1}}], cursor: {}}), 28803);
+
+// Of a time series the indexes are shown as they were asked for.
+const series = db.index_statistics_series;
+series.drop();
+assert.commandWorked(db.createCollection(series.getName(), {timeseries: {timeField: "t", metaField: "m"}}));
+assert.commandWorked(series.createIndex({"m.place": 1, v: -1}, {name: "own"}));
+const shown = series.aggregate([{$indexStats: {}}, {$group: {_id: "$name", key: {$first: "$key"}, spec: {$first: "$spec.key"}}}, {$sort: {_id: 1}}]).toArray();
+assert.eq([["m_1_t_1", {m: 1, t: 1}], ["own", {"m.place": 1, v: -1}]], shown.map(row => [row._id, row.key]));
+assert.eq(shown.map(row => row.key), shown.map(row => row.spec));
+series.drop();

@@ -45,6 +45,10 @@ assert.eq([1, 1, 0], run({
 const written = orders.aggregate([{$match: {_id: 1}}, {$lookup: {pipeline: [{$documents: [{x: 1}, {x: 2}]}], as: "m"}}]).toArray();
 assert.eq([{x: 1}, {x: 2}], written[0].m);
 
+// Their fields are joined by as those of a collection are.
+const joined = {localField: "_id", foreignField: "of", pipeline: [{$documents: [{of: 1, x: 1}, {of: 2, x: 2}]}, {$project: {x: 1}}], as: "m"};
+assert.eq([[{x: 1}], [{x: 2}]], orders.aggregate([{$match: {_id: {$in: [1, 2]}}}, {$sort: {_id: 1}}, {$lookup: joined}]).toArray().map(doc => doc.m));
+
 function refused(codes, lookup) {
     assert.commandFailedWithCode(db.runCommand({aggregate: orders.getName(), pipeline: [{$lookup: lookup}], cursor: {}}), codes, () => tojson(lookup));
 }

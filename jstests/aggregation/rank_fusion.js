@@ -47,3 +47,10 @@ fails(13118, fuse({a: byA}, {combination: {weights: {a: "1"}}}));
 fails(40218, fuse({a: byA}, {}, [{$project: {d: {$meta: "scoreDetails"}}}]));
 fails(40414, [{$rankFusion: {}}]);
 fails(40415, [{$rankFusion: {input: {pipelines: {a: byA}}, more: 1}}]);
+// What the server writes for it is no client's to ask for.
+for (const own of [{$_internalRank: {pipeline: 0}}, {$_internalFuse: {names: ["a"], weights: [1]}}]) {
+    fails(40324, [own]);
+    fails(40324, [{$unionWith: {coll: t.getName(), pipeline: [own]}}]);
+    fails(40324, [{$facet: {a: [{$lookup: {from: t.getName(), pipeline: [own], as: "m"}}]}}]);
+    assert.commandFailedWithCode(db.createView("rank_fusion_view", t.getName(), [own]), 40324);
+}

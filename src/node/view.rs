@@ -6,7 +6,7 @@ use crate::write::commit::WideUnit;
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Origin};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail};
-use query::pipeline::{Context, Namespace, parse};
+use query::pipeline::{Context, Namespace, parse, refuse_own};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::CollectionView;
@@ -76,6 +76,8 @@ impl View {
                 _ => {}
             }
         }
+        let held = Value::Array(self.pipeline.clone()).to_holder();
+        refuse_own(held.get("").and_then(|v| v.as_array()).unwrap_or(Doc::empty()))?;
         let context = Context::new(Namespace::new(db, &*self.on), node.parse_context(Document::new()));
         parse(&self.pipeline, &context).map(|_| ())
     }

@@ -24,6 +24,7 @@ use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
     BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
+    refuse_own,
 };
 use query::planner::{Hint, Plan};
 use query::projection::Projection;
@@ -261,6 +262,7 @@ async fn resolve(
         let db = ns.split('.').next().unwrap_or("");
         if matches!(own, Some("$collStats" | "$indexStats")) && series && !for_router {
             ns = format!("{db}.{}", view.on);
+            pipeline = query::timeseries::indexes::with_shown_statistics(pipeline);
             continue;
         }
         if own == Some("$collStats")
@@ -606,6 +608,10 @@ pub async fn aggregate(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let asked = Asked::parse(node, &request)?;
+    let by_router = asked.from_router || op.received.database.is_some() || op.received.shard.is_some();
+    if !by_router && let Some(stages) = request.body.get("pipeline").and_then(|v| v.as_array()) {
+        refuse_own(stages)?;
+    }
     check_level(op, &asked.pipeline)?;
     node.check_write_concern(op)?;
     node.heed_query_settings(op, &asked.ns, request.body)?;

@@ -528,12 +528,13 @@ impl RunningLookup {
         if let Some(found) = &self.constant {
             return to.push(attach(&d, &plan.into, &found.iter().collect::<Vec<&DocBuf>>())?);
         }
-        let mut stages = Vec::new();
+        let mut stages: Vec<Value> = plan.pipeline.iter().flatten().cloned().collect();
         if let Some((local, foreign)) = &plan.equality {
             let filter = equals_any(foreign, local_values(d.doc(), local));
-            stages.push(Value::Document(doc! {"$match": filter}));
+            // Documents that the pipeline itself brings along are filtered behind the stage that does.
+            let at = usize::from(super::parse::begins_with(&stages, "$documents"));
+            stages.insert(at, Value::Document(doc! {"$match": filter}));
         }
-        stages.extend(plan.pipeline.iter().flatten().cloned());
         let mut values = outer(run);
         for (name, e) in &plan.bindings {
             // Undefined stands for missing.

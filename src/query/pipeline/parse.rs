@@ -2,7 +2,7 @@
 
 use super::table::{self, Kind};
 use super::{Context, Namespace, Parsed, ParsedKind, Pipeline, fusion};
-use document::{Document, Result, Value, bail};
+use document::{Doc, Document, Result, Value, ValueRef, bail};
 
 /// The most stages a pipeline may have.
 const STAGES_MAX: usize = 1000;
@@ -98,6 +98,30 @@ fn check_collection(p: &Pipeline, ctx: &Context) -> Result<()> {
     }
 }
 
+/// Refuses to a client the stages by which the server itself writes a `$rankFusion`, in joins and facets, too.
+///
+/// # Errors
+/// 40324, as for a stage that nobody knows.
+pub fn refuse_own(stages: Doc<'_>) -> Result<()> {
+    for e in stages {
+        let Some(stage) = e.value().as_document().and_then(|d| d.iter().next()) else { continue };
+        match (stage.name(), stage.value()) {
+            (name @ ("$_internalRank" | "$_internalFuse"), _) => {
+                bail!(40324, "Unrecognized pipeline stage name: '{name}'")
+            }
+            ("$lookup" | "$unionWith", ValueRef::Document(join)) => {
+                join.get("pipeline").and_then(|v| v.as_array()).map_or(Ok(()), refuse_own)?;
+            }
+            ("$facet", ValueRef::Document(facets)) => {
+                let mut pipelines = facets.iter().filter_map(|e| e.value().as_array());
+                pipelines.try_for_each(refuse_own)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Refuses to clients a stage that only routers send.
 pub(super) fn check_internal(name: &str, ctx: &Context) -> Result<()> {
     if !ctx.from_router {
@@ -149,17 +173,20 @@ fn check_facet(stages: &[Value]) -> Result<()> {
             && let Some(Value::Array(inner)) = spec.as_document().and_then(|d| d.get("pipeline"))
         {
             // A stage that writes is refused by the join, which has codes of its own for it.
-            let begins =
-                |name: &str| inner.first().and_then(Value::as_document).is_some_and(|d| d.contains_key(name));
             let writes = |stage: &Value| {
                 stage.as_document().is_some_and(|d| d.contains_key("$out") || d.contains_key("$merge"))
             };
-            let inner = if begins("$documents") { &inner[1..] } else { inner };
+            let inner = if begins_with(inner, "$documents") { &inner[1..] } else { inner };
             let own: Vec<Value> = inner.iter().filter(|stage| !writes(stage)).cloned().collect();
             check_facet(&own)?;
         }
     }
     Ok(())
+}
+
+/// Whether the first stage is the one of this name.
+pub(super) fn begins_with(stages: &[Value], name: &str) -> bool {
+    stages.first().and_then(Value::as_document).is_some_and(|d| d.contains_key(name))
 }
 
 fn nesting(stages: &[Value]) -> usize {

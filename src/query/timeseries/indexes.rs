@@ -152,6 +152,17 @@ fn check_expiry(spec: &Document, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// A pipeline of the collection as one of its buckets, where it begins with `$indexStats`: of the indexes there it shows those
+/// that [`shown`] does, as they were asked for.
+pub fn with_shown_statistics(mut stages: Vec<Value>) -> Vec<Value> {
+    if stages.first().and_then(Value::as_document).is_some_and(|d| d.contains_key("$indexStats")) {
+        let made = doc! { "$match": { "spec.originalSpec": { "$exists": true } } };
+        let asked = doc! { "$set": { "key": "$spec.originalSpec.key", "spec": "$spec.originalSpec" } };
+        stages.splice(1..1, [made.into(), asked.into()]);
+    }
+    stages
+}
+
 /// What listIndexes of the collection shows for an index of its buckets; none for one that no user made.
 pub fn shown(spec: &Document) -> Option<Document> {
     let mut original = spec.get_document("originalSpec")?.clone();

@@ -25,15 +25,23 @@ use node::read::find::natural_order;
 use node::{Request, memory};
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
-    fusion, optimize, parse, split,
+    fusion, optimize, parse, refuse_own, split,
 };
 use std::collections::VecDeque;
 
 /// Documents pulled from the shards at a time by a pipeline that runs here.
 const PULL: usize = 500;
 
-/// `aggregate`. Boxed: a stage may run another.
+/// `aggregate`, of a client.
 pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
+    match refuse_own(raw_stages(task)) {
+        Ok(()) => run(task),
+        Err(e) => Box::pin(async { Err(e) }),
+    }
+}
+
+/// `aggregate`, where the router may have written some of the stages. Boxed: a stage may run another.
+fn run<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     Box::pin(async move {
         let command = AggregateCommand::parse(task.body())?;
         check_level(task.op, &command.pipeline.to_array())?;
@@ -582,10 +590,11 @@ pub fn below_view(task: &Task<'_>, error: &Error) -> Result<(String, DocBuf)> {
     let Resolved { ns, mut pipeline, collation } = resolved(error)?;
     let mut command = match task.request.name() {
         "aggregate" => {
-            let own = stages(task);
+            let mut own = stages(task);
             // What is asked of a time series is told of its buckets.
             if begins_with_statistics(raw_stages(task)) {
                 pipeline.clear();
+                own = query::timeseries::indexes::with_shown_statistics(own);
             }
             let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
             pipeline.extend(fusion::fused(&own, view)?.unwrap_or(own));
@@ -623,7 +632,7 @@ fn query_as_aggregate(task: &Task<'_>) -> Result<Document> {
 pub async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let (db, body) = below_view(task, error)?;
     let inner = Task::new(task.router, task.op, Request { db: &db, body: body.doc(), sequences: &[] });
-    let reply = aggregate(&inner).await;
+    let reply = run(&inner).await;
     task.hear_from(&inner);
     let (reply, view) = (reply?, task.request.namespace()?);
     task.router.cursors.rename(body::cursor_id(reply.doc()), &view);

@@ -72,3 +72,6 @@ assert(status.sharding.configsvrConnectionString.includes("/"), tojson(status.sh
 assert.gt(Number(status.opcounters.insert), 0);
 assert(!("repl" in status), "a router is no member of a set");
 assert.commandWorked(testDB.dropDatabase());
+
+// Statistics of queries are not kept, which is no error.
+assert.eq([], assert.commandWorked(db.adminCommand({aggregate: 1, pipeline: [{$queryStats: {}}], cursor: {}})).cursor.firstBatch);

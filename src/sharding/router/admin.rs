@@ -384,6 +384,8 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
             };
             Ok(known.into_iter().filter(|(id, _)| owners.include(&id.uid)).map(shown).collect())
         }
+        // No statistics are kept, as on a server that was not told to sample queries.
+        "$queryStats" => Ok(Vec::new()),
         "$listClusterCatalog" => cluster_catalog(task, spec).await,
         "$listSampledQueries" => super::sampling::list(task, spec).await,
         _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),

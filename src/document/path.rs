@@ -359,7 +359,8 @@ fn position<'a>(array: Doc<'a>, name: &str) -> Result<Option<ValueRef<'a>>> {
         return Err(err!(
             16746,
             "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
-             field: '{name}' for array: {array:?}"
+             field: '{name}' for array: {}",
+            crate::shell::value(&ValueRef::Array(array).to_value())
         ));
     }
     Ok(Some(element))

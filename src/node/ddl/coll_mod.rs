@@ -150,9 +150,10 @@ fn change(body: Doc<'_>, name: &str) -> Result<Document> {
 fn capped_size(v: ValueRef<'_>) -> Result<i64> {
     match shape::to_long(v) {
         Some(size) if (1..=CAPPED_BYTES_MAX).contains(&size) => Ok(size),
-        size => bail!(
+        _ => bail!(
             BAD_VALUE,
-            "BSON field 'cappedSize' value must be >= 1 and <= 2^50, actual value '{size:?}'"
+            "BSON field 'cappedSize' value must be >= 1 and <= 2^50, actual value '{}'",
+            document::shell::value(&v.to_value())
         ),
     }
 }
@@ -160,7 +161,11 @@ fn capped_size(v: ValueRef<'_>) -> Result<i64> {
 fn capped_max(v: ValueRef<'_>) -> Result<i64> {
     match shape::to_long(v) {
         Some(max) if max <= i64::from(i32::MAX) => Ok(max),
-        max => bail!(BAD_VALUE, "BSON field 'cappedMax' value must be < 2^31, actual value '{max:?}'"),
+        _ => bail!(
+            BAD_VALUE,
+            "BSON field 'cappedMax' value must be < 2^31, actual value '{}'",
+            document::shell::value(&v.to_value())
+        ),
     }
 }
 

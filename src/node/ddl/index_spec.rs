@@ -145,7 +145,8 @@ fn check_expiry(value: &Value) -> Result<()> {
         Some(n) if (0.0..=i32::MAX as f64).contains(&n) => Ok(()),
         Some(_) => bail!(
             CANNOT_CREATE_INDEX,
-            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different value than {value:?}"
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different value than {}",
+            document::shell::value(value)
         ),
         None => bail!(
             CANNOT_CREATE_INDEX,

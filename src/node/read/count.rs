@@ -83,7 +83,9 @@ fn limit(v: ValueRef<'_>) -> Result<u64> {
     match document::number::to_i64_exact(&v.to_value()) {
         Some(i64::MIN) => bail!(BAD_VALUE, "limit value for count cannot be min long"),
         Some(n) => Ok(n.unsigned_abs()),
-        None => bail!(FAILED_TO_PARSE, "Expected an integer: limit: {v:?}"),
+        None => {
+            bail!(FAILED_TO_PARSE, "Expected an integer: limit: {}", document::shell::value(&v.to_value()))
+        }
     }
 }
 

@@ -379,8 +379,8 @@ fn positional<'d>(array: Doc<'d>, name: &str) -> Result<Option<document::Element
         bail!(
             16746,
             "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
-             field: '{name}' for array: {:?}",
-            array
+             field: '{name}' for array: {}",
+            document::shell::value(&ValueRef::Array(array).to_value())
         );
     }
     Ok(Some(picked))

@@ -82,7 +82,8 @@ fn take_weights(spec: &Document, weights: &mut BTreeMap<String, Value>) -> Resul
         if !fits {
             bail!(
                 CANNOT_CREATE_INDEX,
-                "text index weight must be in the exclusive interval (0,{WEIGHT_MAX}) but found: {weight:?}"
+                "text index weight must be in the exclusive interval (0,{WEIGHT_MAX}) but found: {}",
+                document::shell::value(weight)
             );
         }
         if path.is_empty() || (path.starts_with('$') && path != "$**") {

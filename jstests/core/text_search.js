@@ -3,7 +3,7 @@
  * Fails when a document is found by a word it has not, missed by one it has, or scored by another formula.
  */
 // A collection has one text index; where the fixture shards it, its answers are the same.
-import {planIndexes} from "jstests/libs/plan_stages.js";
+import {planIndexes, planStages} from "jstests/libs/plan_stages.js";
 
 const coll = db.text_search;
 coll.drop();
@@ -104,3 +104,13 @@ assert.commandFailedWithCode(coll.createIndex({t: "text"}), 17262);
 assert.commandWorked(coll.remove({_id: 101}));
 assert.commandWorked(coll.createIndexes([{t: "text"}, {at: "2dsphere"}]));
 refused(ErrorCodes.BadValue, {$text: {$search: "coffee"}, at: {$near: {$geometry: {type: "Point", coordinates: [0, 0]}}}});
+
+// What explain tells of the words, of the fields before them, and of what else is asked.
+assert.commandWorked(coll.dropIndexes());
+assert.commandWorked(coll.createIndex({n: 1, t: "text"}));
+const stages = planStages(coll.find({$text: {$search: 'Coffee -tea "black coffee" -"iced coffee"'}, n: 5, _id: {$gt: 0}}).explain());
+const words = stages.find(stage => stage.stage === "TEXT_MATCH");
+assert.eq(["TEXT_MATCH", {n: 5}, "n_1_t_text", 3], [words.stage, words.indexPrefix, words.indexName, words.textIndexVersion]);
+assert.eq({terms: ["black", "coffe"], negatedTerms: ["tea"], phrases: ["black coffee"], negatedPhrases: ["iced coffee"]}, words.parsedTextQuery);
+assert.eq(["FETCH", "IXSCAN"], [words.inputStage.stage, words.inputStage.inputStage.stage]);
+assert.eq([{_id: {$gt: 0}}], stages.filter(stage => stage.stage === "FETCH" && stage.filter !== undefined).map(stage => stage.filter));

@@ -1,8 +1,9 @@
 //! Plans in the shape of the real server's explain.
 
-use crate::matcher::{Matcher, render};
-use crate::planner::{Direction, IndexScan, Plan};
+use crate::matcher::{Comparison, Matcher, Node, Test, render};
+use crate::planner::{self, Direction, IndexScan, Plan};
 use crate::projection::Projection;
+use document::fts::TextQuery;
 use document::{Document, Value, doc};
 
 /// What the executor does beyond the plan.
@@ -130,7 +131,10 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
         }
         Plan::Index { scan, filter } if scan.clustered => clustered_scan(scan, filter),
         Plan::Index { scan, filter } if !scan.covered.is_empty() => covered_scan(scan, filter),
-        Plan::Index { scan, filter } => fetch(index_scan(scan), filter),
+        Plan::Index { scan, filter } => match filter.text() {
+            Some(query) => text_match(scan, filter, query),
+            None => fetch(index_scan(scan), filter),
+        },
         Plan::Or(branches) => {
             let or = above_branches(branches, extras, |inputs| doc! {"stage": "OR", "inputStages": inputs});
             doc! {"stage": "SUBPLAN", "inputStage": or}
@@ -150,6 +154,31 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             out
         }
     }
+}
+
+/// A scan of terms. What else the filter asks for is asked of documents that have the text.
+fn text_match(scan: &IndexScan, filter: &Matcher, query: &TextQuery) -> Document {
+    let prefix = planner::text::held(filter, scan);
+    let out = doc! {
+        "stage": "TEXT_MATCH", "indexPrefix": prefix.clone(), "indexName": scan.index.as_str(),
+        "parsedTextQuery": query.parsed(), "textIndexVersion": query.index().version(),
+        "inputStage": fetch(index_scan(scan), &Matcher::always()),
+    };
+    let decided = |node: &Node| match node {
+        Node::Text(_) => true,
+        Node::Leaf(leaf) => {
+            prefix.contains_key(&leaf.path.text) && matches!(&leaf.test, Test::Compare(Comparison::Eq, _))
+        }
+        _ => false,
+    };
+    let mut rest: Vec<Node> =
+        filter.root().conjuncts().iter().filter(|node| !decided(node)).cloned().collect();
+    let asked = match rest.len() {
+        0 => return out,
+        1 => render::node(&rest.remove(0)),
+        _ => render::node(&Node::And(rest)),
+    };
+    doc! { "stage": "FETCH", "filter": asked, "inputStage": out }
 }
 
 /// One document of a clustered collection by its `_id`.

@@ -15,6 +15,7 @@ pub struct TextIndex {
     everything: Option<f64>,
     default_language: Language,
     language_override: String,
+    version: i32,
 }
 
 /// An indexed string of a document, with its weight and language.
@@ -25,7 +26,7 @@ pub(super) struct Text<'d> {
 }
 
 impl TextIndex {
-    /// Reads `{weights, default_language, language_override}` as listIndexes shows them.
+    /// Reads `{weights, default_language, language_override, textIndexVersion}` as listIndexes shows them.
     ///
     /// # Errors
     /// CannotCreateIndex (67) for a language that is not known.
@@ -48,7 +49,12 @@ impl TextIndex {
             weights: weights.into_iter().filter(|(p, _)| p != EVERYTHING).collect(),
             default_language,
             language_override: spec.get_str("language_override").unwrap_or("language").to_string(),
+            version: spec.get_i64("textIndexVersion").and_then(|v| i32::try_from(v).ok()).unwrap_or(3),
         })
+    }
+    /// `textIndexVersion`.
+    pub fn version(&self) -> i32 {
+        self.version
     }
     pub fn default_language(&self) -> Language {
         self.default_language

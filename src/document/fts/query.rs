@@ -6,7 +6,7 @@
 
 use super::index::TextIndex;
 use super::language::{Language, Sensitive, fold};
-use crate::{Doc, Document};
+use crate::{Doc, Document, Value, doc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,6 +75,17 @@ impl TextQuery {
 
     pub fn spec(&self) -> &Document {
         &self.spec
+    }
+    /// What is looked for, as explain shows it.
+    pub fn parsed(&self) -> Document {
+        let list = |list: &[String]| Value::Array(list.iter().map(|s| Value::from(s.as_str())).collect());
+        doc! {
+            "terms": list(&self.terms), "negatedTerms": list(&self.excluded),
+            "phrases": list(&self.phrases), "negatedPhrases": list(&self.excluded_phrases),
+        }
+    }
+    pub fn index(&self) -> &TextIndex {
+        &self.index
     }
     /// The terms under which an index holds every document that can match.
     pub fn lookup(&self) -> &[String] {

@@ -92,6 +92,8 @@ impl Run<'_> {
         let (works, found) = (below.works, below.advanced);
         let (works, advanced) = match name {
             "FETCH" if fields.contains_key("filter") => (works, below.examined.passed),
+            // What a filter above it refuses counts as refused here: one look at the document decides both.
+            "TEXT_MATCH" => (works, below.examined.passed),
             "SHARDING_FILTER" => (works, found.saturating_sub(below.examined.foreign)),
             "OR" | "SORT_MERGE" => (works, found.saturating_sub(self.own_dups(below.examined))),
             "SORT" => {
@@ -150,6 +152,7 @@ impl Run<'_> {
                 }
             }
             "DISTINCT_SCAN" | "COUNT_SCAN" => doc! { "keysExamined": count(examined.keys) },
+            "TEXT_MATCH" => doc! { "docsRejected": count(examined.docs.saturating_sub(examined.passed)) },
             "FETCH" => doc! { "docsExamined": count(examined.docs), "alreadyHasObj": 0 },
             "SHARDING_FILTER" => doc! { "chunkSkips": count(examined.foreign) },
             "OR" | "SORT_MERGE" => {

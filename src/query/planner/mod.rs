@@ -21,7 +21,7 @@ mod scripts;
 mod show;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 pub mod wildcard;
 
 pub use bounds::{Interval, Intervals};

@@ -2,7 +2,7 @@
 
 use super::candidates;
 use super::{Bounds, IndexInfo, IndexScan, KeyRange, Plan, Request};
-use crate::matcher::Node;
+use crate::matcher::{Matcher, Node};
 use document::fts::TextQuery;
 use document::{Document, Result, Value, bail, key_string};
 
@@ -59,6 +59,12 @@ fn prefix(request: &Request<'_>, index: &IndexInfo) -> Option<Vec<u8>> {
         key_string::append_value(&mut key, &value, direction.as_f64().is_some_and(|n| n < 0.0));
     }
     Some(key)
+}
+
+/// The fields before the text with the values that the filter holds them to.
+pub(crate) fn held(filter: &Matcher, scan: &IndexScan) -> Document {
+    let before = scan.key.keys().take_while(|path| *path != TERM);
+    before.filter_map(|path| Some((path.to_string(), candidates::single_value(filter, path)?))).collect()
 }
 
 /// Whether `$text` stands below the top level: every branch of its disjunction then needs an index.

@@ -38,6 +38,7 @@ const scan = planStages(narrow).filter(stage => stage.stage == "IXSCAN")[0];
 assert.eq({a: ["[1.0, 1.0]"], b: ["[5.0, 5.0]"], c: ["[100.0, 150.0)"]}, scan.indexBounds);
 assert.eq({a: 1, b: -1, c: 1}, scan.keyPattern);
 assert.eq("forward", scan.direction);
+assert.eq(["(2.0, inf.0]", "[-inf.0, 3.0)"], [{$gt: 2}, {$lt: 3}].map(a => planStages(coll.find({a}).explain()).find(stage => stage.stage == "IXSCAN").indexBounds.a[0]));
 
 // The results are those of a scan of the collection.
 for (const filter of [{a: 3, b: {$gte: 5}}, {a: {$in: [1, 2]}, c: {$mod: [7, 0]}}, {a: {$gt: 0}, b: {$in: [1, 9]}}]) {

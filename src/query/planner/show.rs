@@ -40,7 +40,7 @@ impl IndexScan {
             let value = |v: &Value, is_point: bool| match kind {
                 Some(FieldKind::Hashed) if is_point => document::hash::hash64_value(v).to_string(),
                 _ if !self.collation.is_simple() && path != wildcard::PATH => collated(v),
-                _ => text::owned(v),
+                _ => plain(v),
             };
             let turned = (kind == Some(FieldKind::Descending)) != (self.direction == Direction::Backward);
             let mut list: Vec<Value> = intervals.list.iter().map(|i| printed(i, turned, value)).collect();
@@ -91,13 +91,21 @@ fn printed(i: &Interval, turned: bool, value: impl Fn(&Value, bool) -> String) -
     Value::from(format!("{open}{first}, {last}{close}"))
 }
 
+/// A bound; what is no finite number is shown as doubles without a fraction are.
+fn plain(v: &Value) -> String {
+    match v {
+        Value::Double(d) if !d.is_finite() => format!("{}.0", text::owned(v)),
+        v => text::owned(v),
+    }
+}
+
 /// A bound of an index with a collation: strings are shown by their sort keys.
 fn collated(v: &Value) -> String {
     match v {
         Value::String(key) if !key.is_empty() => {
             format!("CollationKey(0x{})", document::encoding::hex(&collation::sort_key_bytes(key)))
         }
-        other => text::owned(other),
+        other => plain(other),
     }
 }
 

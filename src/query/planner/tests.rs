@@ -33,7 +33,7 @@ fn multikey_bounds_are_not_intersected() {
     let mut a = index("a_1", doc! {"a": 1});
     a.multikey = true;
     let plan = planned(doc! {"a": {"$gt": 1, "$lt": 5}}, None, std::slice::from_ref(&a));
-    assert_eq!(bounds_of(&plan), "a_1 a: [-inf, 5)");
+    assert_eq!(bounds_of(&plan), "a_1 a: [-inf.0, 5)");
     let Plan::Index { filter, .. } = &plan else { panic!() };
     assert!(
         filter.matches(doc! {"a": [0, 9]}.to_doc_buf().doc()).unwrap(),
@@ -50,7 +50,7 @@ fn the_longest_equality_prefix_wins_and_exact_bounds_leave_the_filter() {
     let indexes =
         [index("a_1", doc! {"a": 1}), index("a_1_b_1", doc! {"a": 1, "b": 1}), index("b_1", doc! {"b": 1})];
     let plan = planned(doc! {"a": 1, "b": {"$gt": 2}, "c": 3}, None, &indexes);
-    assert_eq!(bounds_of(&plan), "a_1_b_1 a: [1, 1]; b: (2, inf]");
+    assert_eq!(bounds_of(&plan), "a_1_b_1 a: [1, 1]; b: (2, inf.0]");
     let Plan::Index { filter, .. } = &plan else { panic!() };
     assert_eq!(filter.leaves().map(|l| l.path.text.to_string()).collect::<Vec<_>>(), ["c"]);
 }

@@ -253,7 +253,7 @@ mod tests {
         let all = index(doc! {"$**": 1}, None);
         assert_eq!(
             shown(doc! {"a.b": {"$gt": 5}}, &all),
-            text(doc! {"$_path": ["[\"a.b\", \"a.b\"]"], "a.b": ["(5, inf]"]}, "one", doc! {})
+            text(doc! {"$_path": ["[\"a.b\", \"a.b\"]"], "a.b": ["(5, inf.0]"]}, "one", doc! {})
         );
         assert_eq!(
             shown(doc! {"a": {"$exists": true}}, &all),
@@ -301,7 +301,7 @@ mod tests {
             for both in [vec![above.clone(), other.clone()], vec![other.clone(), above.clone()]] {
                 let plan = shown(doc! {"$and": both.clone()}, &all);
                 assert!(
-                    plan.contains("(4, inf]") && plan.contains("[\\\"a\\\", \\\"a\\\"]"),
+                    plan.contains("(4, inf.0]") && plan.contains("[\\\"a\\\", \\\"a\\\"]"),
                     "{both:?}: {plan}"
                 );
             }

@@ -62,7 +62,8 @@ pub fn definition(value: ValueRef<'_>) -> Result<Option<Document>> {
     if !matches!(fields.as_slice(), [f] if f.name() == "_id" && is_one(f.value())) {
         bail!(
             INVALID_INDEX_SPECIFICATION_OPTION,
-            "The clusteredIndex option requires the key to be {{ _id: 1 }}, but got {key:?}"
+            "The clusteredIndex option requires the key to be {{ _id: 1 }}, but got {}",
+            document::shell::document(&key.to_document())
         );
     }
     let name = given.get_str("name").unwrap_or("_id_");

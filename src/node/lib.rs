@@ -90,6 +90,7 @@ pub struct Node {
     pub replication: replication::Replication,
     pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
+    pub(crate) stream_feed: change_stream::feed::Feed,
     pub index_builds: ddl::index_builds::IndexBuilds,
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,

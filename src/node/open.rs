@@ -203,6 +203,7 @@ impl Node {
             replication: crate::replication::Replication::new(state, last),
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),
+            stream_feed: Default::default(),
             index_builds: Default::default(),
             index_use: crate::read::index_use::IndexUse::default(),
             plan_caches: crate::plan_cache::PlanCaches::default(),

@@ -9,6 +9,7 @@
 
 pub mod delivery;
 pub mod event;
+pub(crate) mod feed;
 pub mod images;
 pub mod scope;
 mod stream;

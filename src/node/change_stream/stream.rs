@@ -1,13 +1,13 @@
 //! A stream as the rows of a cursor.
 
 use super::event::{Event, Logged, Watch};
+use super::feed::{Interest, Mark, Reach, Ticket, waited};
 use super::unwind::{Entries, Unwound, unwind};
 use super::{Delivery, Scope, images};
 use crate::exec::Output;
 use crate::operation::ReadLevel;
 use crate::read::host::LocalHost;
 use crate::replication::begins_set;
-use crate::replication::commit::order;
 use crate::{Node, Operation, log_failed};
 use document::{Document, Error, Result, Timestamp, bail, codes};
 use query::change_stream::{Spec, Start, Token};
@@ -16,7 +16,7 @@ use runtime::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::entry::{Entry, Op};
-use storage::log::{Class, LogError, LogReader, OpTime, ReadFrom};
+use storage::log::{Class, LogError, LogReader, ReadFrom};
 
 /// The longest that reading goes on without letting other tasks run.
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
@@ -28,8 +28,6 @@ pub struct ChangeStreamRows {
     /// The newest entry of the log that was read.
     scanned: u64,
     unwound: Option<Unwound>,
-    /// What was committed when the log was last read.
-    committed: OpTime,
     delivery: Delivery,
     ns: String,
     /// A router merges this stream: it looks up, resumes and ends it.
@@ -87,7 +85,6 @@ impl ChangeStreamRows {
             start,
             scanned: 0,
             unwound: None,
-            committed: OpTime { ts: 0, term: -1 },
             delivery,
             ns: ns.to_string(),
             from_router,
@@ -125,10 +122,7 @@ impl ChangeStreamRows {
     ) -> Result<()> {
         self.news_for_router = false;
         self.delivery.set_images_since(images::kept_since(node));
-        self.committed = match node.replication.commit.is_shared() {
-            true => node.committed(),
-            false => OpTime { ts: u64::MAX, term: i64::MAX },
-        };
+        let reach = Reach::now(node);
         let host = LocalHost::of_stream(node.clone(), op.clone(), &self.ns);
         let mut until = Instant::now() + SLICE_TIME_MAX;
         loop {
@@ -142,7 +136,7 @@ impl ChangeStreamRows {
                 return Ok(());
             }
             op.check_interrupt()?;
-            match self.scan(node, until)? {
+            match self.scan(node, reach, until)? {
                 Scanned::Event(event) => self.deliver(node, *event, &host).await?,
                 Scanned::Yield => {
                     tokio::task::yield_now().await;
@@ -175,12 +169,7 @@ impl ChangeStreamRows {
     }
 
     /// The next event in the committed part of the log.
-    fn scan(&mut self, node: &Node, until: Instant) -> Result<Scanned> {
-        // Only optimes say what a set of several has committed; of a set of one the log itself does.
-        let limit = match node.replication.commit.is_shared() {
-            true => node.log.appended(),
-            false => node.log.durable(),
-        };
+    fn scan(&mut self, node: &Node, reach: Reach, until: Instant) -> Result<Scanned> {
         loop {
             if let Some(unwound) = &mut self.unwound {
                 while let Some(logged) = unwound.next() {
@@ -194,15 +183,10 @@ impl ChangeStreamRows {
             if Instant::now() > until {
                 return Ok(Scanned::Yield);
             }
-            let Some(frame) = self.reader.next_before(limit).map_err(read_failed)? else {
+            let Some(frame) = reach.next(&mut self.reader).map_err(read_failed)? else {
                 return Ok(Scanned::End);
             };
             let ts = frame.optime.ts;
-            if frame.class == Class::Oplog && order(frame.optime) > order(self.committed) {
-                let again = ReadFrom::Position(frame.position);
-                self.reader = node.log.reader(again).map_err(read_failed)?;
-                return Ok(Scanned::End);
-            }
             if frame.class != Class::Oplog || ts < self.start {
                 continue;
             }
@@ -223,26 +207,46 @@ impl ChangeStreamRows {
         }
     }
 
-    /// Waits until more of the log is committed, or until the time is up.
+    /// Waits until something is committed that may concern the stream, or until the time is up. What does not concern it is passed
+    /// over.
     ///
     /// # Errors
     /// Interrupts, and a log that takes nothing any more.
     pub async fn await_news(&mut self, node: &Node, op: &Operation, until: Instant) -> Result<()> {
-        let (position, seen) = (self.reader.position(), self.committed);
-        let shared = node.replication.commit.is_shared();
-        let news = async {
-            if shared {
-                let mut rises = node.replication.commit.subscribe();
-                let _ = rises.wait_for(|now| order(*now) > order(seen)).await;
-                return Ok(());
+        let interest = Interest { scope: self.delivery.watch().scope.clone(), notes: self.from_router };
+        let own = Mark { position: self.reader.position(), ts: self.scanned };
+        let ticket = node.stream_feed.join(interest, own);
+        if !self.pass_over(node, &ticket)? {
+            let news = node.stream_feed.wait(node, &ticket);
+            if let Ok(outcome) = op.interruptible(Box::pin(tokio::time::timeout_at(until, news))).await? {
+                waited(outcome)?;
             }
-            node.log.wait_appended(position).await?;
-            node.log.wait_durable(node.log.appended()).await
-        };
-        match op.interruptible(Box::pin(tokio::time::timeout_at(until, news))).await? {
-            Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
-            _ => Ok(()),
+            if let Some(mark) = ticket.clear().filter(|mark| mark.position > self.reader.position()) {
+                self.reader = node.log.reader(ReadFrom::Position(mark.position)).map_err(read_failed)?;
+                self.scanned = self.scanned.max(mark.ts);
+            }
         }
+        Ok(())
+    }
+
+    /// Passes over what was read for others before the stream joined them, unless it concerns the stream: whether it does.
+    fn pass_over(&mut self, node: &Node, ticket: &Ticket<'_>) -> Result<bool> {
+        while let Some(frame) = self.reader.next_before(ticket.read_before).map_err(read_failed)? {
+            if ticket.concerns(&frame) {
+                let again = ReadFrom::Position(frame.position);
+                self.reader = node.log.reader(again).map_err(read_failed)?;
+                return Ok(true);
+            }
+            if frame.class == Class::Oplog {
+                self.scanned = frame.optime.ts;
+            }
+        }
+        Ok(false)
+    }
+
+    #[cfg(test)]
+    pub(super) fn position(&self) -> storage::log::Position {
+        self.reader.position()
     }
 }
 

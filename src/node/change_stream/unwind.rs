@@ -103,7 +103,7 @@ impl Unwound {
 }
 
 /// The time of the chain's entry before; the previous *statement* of a session is none.
-fn previous(entry: &Entry<'_>) -> Option<u64> {
+pub(super) fn previous(entry: &Entry<'_>) -> Option<u64> {
     if entry.txn_number().is_none() || entry.doc().get("multiOpType").is_some() {
         return None;
     }

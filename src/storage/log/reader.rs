@@ -12,7 +12,7 @@ use super::frame::{FRAME_HEAD, Head, right_in_itself};
 use super::segment::{Index, Mark, Segment};
 use super::tail::{Chunk, Found};
 use super::writer::Shared;
-use super::{FrameRef, LogError, Position, ReadFrom};
+use super::{Class, FrameRef, LogError, OpTime, Position, ReadFrom};
 
 const SMALLEST_READ: usize = 16 << 10;
 const LARGEST_READ: usize = 256 << 10;
@@ -114,7 +114,18 @@ impl LogReader {
 
     /// The next frame if it ends at or before `limit` (the durable or the majority-committed position).
     pub fn next_before(&mut self, limit: Position) -> Result<Option<FrameRef<'_>>, LogError> {
-        let Some(head) = self.load()?.filter(|head| head.end() <= limit) else { return Ok(None) };
+        self.next_if(limit, |_, _| true)
+    }
+
+    /// The same, if its class and optime are also admitted; else it stays the next.
+    pub fn next_if(
+        &mut self,
+        limit: Position,
+        admits: impl FnOnce(Class, OpTime) -> bool,
+    ) -> Result<Option<FrameRef<'_>>, LogError> {
+        let admitted =
+            |head: &Head| head.end() <= limit && admits(head.class, OpTime { ts: head.ts, term: head.term });
+        let Some(head) = self.load()?.filter(admitted) else { return Ok(None) };
         let position = std::mem::replace(&mut self.position, head.end());
         self.passed_ts = head.ts;
         Ok(self.piece.at(position).map(|bytes| head.frame(bytes)))

@@ -154,7 +154,8 @@ impl SetConfig {
             return Err(invalid("BSON field 'protocolVersion' value must be <= 1 and >= 1".to_string()));
         }
         let members = read_members(given)?;
-        let term = given.get_i64("term").unwrap_or(0);
+        // A forced one has none, and is newer by its version alone.
+        let term = given.get_i64("term").unwrap_or(-1);
         let mut d = doc! { "_id": name, "version": version as i32, "term": term };
         d.push("members", Value::Array(members.iter().map(|m| Value::from(shown(m))).collect()));
         if given.get("configsvr").is_some_and(Value::truthy) {
@@ -684,7 +685,7 @@ fn shown(m: &Member) -> Document {
 
 fn is_localhost(host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    matches!(name, "localhost" | "127.0.0.1" | "::1" | "[::1]")
+    matches!(name, "localhost" | "::1" | "[::1]") || name.starts_with("127.")
 }
 
 /// Whether `host` ends in `:digits`.
@@ -910,5 +911,18 @@ mod tests {
     fn newer_by_term_then_version_and_by_version_alone_without_a_term() {
         assert!(newer((2, 1), (1, 5)) && newer((1, 6), (1, 5)) && !newer((1, 5), (1, 5)));
         assert!(newer((-1, 6), (9, 5)) && !newer((9, 5), (-1, 6)));
+    }
+
+    #[test]
+    fn a_forced_configuration_that_is_sent_or_stored_has_no_term() {
+        let mut ours = SetConfig::parse(&SetConfig::default_for("rs", "h:1")).unwrap();
+        ours.set_term(3);
+        let mut forced = ours.clone();
+        forced.set_term(-1);
+        forced.set_version(ours.version() + 1);
+        let arrived = SetConfig::parse(&forced.document()).unwrap();
+        assert_eq!(arrived.term(), -1);
+        assert!(arrived.is_newer_than(&ours));
+        assert_eq!(SetConfig::parse(&ours.document()).unwrap().term(), 3);
     }
 }

@@ -109,7 +109,8 @@ impl Node {
     /// `replSetHeartbeat`.
     ///
     /// # Errors
-    /// InconsistentReplicaSetNames (108), BadValue (2) for a sender with this member's id, NoReplicationEnabled (76).
+    /// InconsistentReplicaSetNames (108), BadValue (2) for a sender with this member's id, NoReplicationEnabled (76),
+    /// InvalidReplicaSetConfig (93) from a member that has been removed.
     pub async fn answer_heartbeat(self: &Arc<Self>, request: &HeartbeatRequest) -> Result<Document> {
         let Some(name) = &self.options.replica_set else {
             bail!(NO_REPLICATION_ENABLED, "not running with --replSet");
@@ -141,6 +142,13 @@ impl Node {
         }
         if request.term > standing.term && standing.config.is_some() {
             self.see_term(request.term).await?;
+        }
+        // What stands in no line, or in several, is no member: it holds nothing and hears nothing for the set.
+        if standing.config.is_some() && standing.me.is_none() {
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "Our replica set configuration is invalid or does not include us"
+            );
         }
         Ok(self.beat_reply(newer(ours, theirs)))
     }
@@ -210,7 +218,7 @@ impl Node {
         {
             bail!(INVALID_REPLICA_SET_CONFIG, "the other member belongs to another set of this name");
         }
-        let me = self.find_me(&config).await;
+        let me = self.find_me_or_none(&config).await;
         if me.is_none() && current.is_none() {
             return Ok(());
         }

@@ -77,7 +77,7 @@ impl Node {
             );
         }
         let _changing = self.replication.changing.lock().await;
-        let me = self.find_me(&config).await;
+        let me = self.find_me_or_none(&config).await;
         self.install(Arc::new(config), me).await?;
         if me.is_none() {
             self.look_for_me();
@@ -98,7 +98,7 @@ impl Node {
                 };
                 let Some(config) = lost(&node) else { return };
                 // Addresses may take long to say whose they are: the configuration can be changed meanwhile.
-                let me = node.find_me(&config).await;
+                let me = node.find_me(&config).await.unwrap_or_default();
                 if me.is_none() {
                     continue;
                 }
@@ -141,7 +141,7 @@ impl Node {
                 config.name()
             );
         }
-        let me = self.find_me(&config).await;
+        let me = self.find_me(&config).await?;
         let Some(own) = me.and_then(|me| config.members().get(me)) else {
             bail!(
                 INVALID_REPLICA_SET_CONFIG,
@@ -249,12 +249,14 @@ impl Node {
         } else {
             config.set_term(standing.term);
         }
-        let me = self.find_me(&config).await;
+        let found = self.find_me(&config).await;
         if change == Change::Safe {
+            let me = found.as_ref().ok().copied().flatten();
             let same = self.moved_with_data(&config, &current, me).await;
             config.let_new_voters_wait(&current, &same);
         }
         config.follow(&current, force)?;
+        let me = found?;
         if me.is_none() {
             bail!(
                 NODE_NOT_FOUND,
@@ -405,19 +407,51 @@ impl Node {
         Ok(())
     }
 
-    /// Where this node stands in a configuration.
-    pub async fn find_me(&self, config: &SetConfig) -> Option<usize> {
+    /// Where this node stands in a configuration. Addresses of its own come first: what is behind a forwarded one is asked only where
+    /// none of them is.
+    ///
+    /// # Errors
+    /// InvalidReplicaSetConfig (93) where it stands there under several addresses: it would count for as many members.
+    pub async fn find_me(&self, config: &SetConfig) -> Result<Option<usize>> {
         let Ok(peers) = self.replication.peers() else {
             // Without a way to other nodes there is one member, which is this one.
-            return Some(0);
+            return Ok(Some(0));
         };
+        let mut places = Vec::new();
         for (index, member) in config.members().iter().enumerate() {
             if peers.is_self(&member.host).await {
-                return Some(index);
+                places.push(index);
             }
         }
-        let asked = config.members().iter().map(|member| peers.is_self_elsewhere(&member.host));
-        futures::future::join_all(asked).await.into_iter().position(|own| own)
+        if places.is_empty() {
+            let asked = config.members().iter().map(|member| peers.is_self_elsewhere(&member.host));
+            let found = futures::future::join_all(asked).await;
+            places.extend(found.into_iter().enumerate().filter_map(|(index, own)| own.then_some(index)));
+        }
+        if places.len() > 1 {
+            let hosts: Vec<&str> = places.iter().map(|i| config.members()[*i].host.as_str()).collect();
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "The hosts {} all map to this node in new configuration with {{version: {}, term: {}}} for replica set {}",
+                hosts.join(" and "),
+                config.version(),
+                config.term(),
+                config.name()
+            );
+        }
+        Ok(places.first().copied())
+    }
+
+    /// The same in a configuration that is in force: where several addresses are this node's, none is.
+    pub(super) async fn find_me_or_none(&self, config: &SetConfig) -> Option<usize> {
+        let found = self.find_me(config).await;
+        if let Err(error) = &found {
+            self.replication.note(
+                "Several members of the configuration are this node, which takes no part in the set until another configuration comes",
+                doc! { "error": error.message.as_str() },
+            );
+        }
+        found.unwrap_or_default()
     }
 
     /// Callers hold `changing`, and `installing` where there was a configuration before.

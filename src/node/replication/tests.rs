@@ -234,6 +234,33 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
     assert_eq!(member.replication.standing().me, Some(0));
 }
 
+/// It would count for two of a majority, and hold one copy.
+#[tokio::test]
+async fn a_node_that_two_addresses_lead_to_is_no_member() {
+    let at = |version: i32, hosts: &[&str]| {
+        let line = |(i, host): (usize, &&str)| Value::from(doc! { "_id": i as i32, "host": *host });
+        let members: Vec<Value> = hosts.iter().enumerate().map(line).collect();
+        SetConfig::parse(&doc! { "_id": "rs", "version": version, "members": members }).unwrap()
+    };
+    let member = node(Some("rs"));
+    member.replication.reach_by(Arc::new(Others::default()));
+    let twice = ["own:1", "own.alias:1"];
+    assert_eq!(code(member.initiate(at(1, &twice)).await), codes::INVALID_REPLICA_SET_CONFIG);
+    member.initiate(at(1, &["own:1"])).await.unwrap();
+    for force in [false, true] {
+        let changed = member.reconfigure(at(2, &twice), force, Duration::from_secs(1)).await;
+        assert_eq!(code(changed), codes::INVALID_REPLICA_SET_CONFIG, "force: {force}");
+    }
+    assert_eq!(member.replication.standing().me, Some(0));
+    // Another member's configuration is in force, whatever it says of this one.
+    let mut theirs = at(2, &twice);
+    theirs.set_term(member.replication.look(|m| m.term()));
+    member.follow_config(&theirs.document()).await.unwrap();
+    assert_eq!(member.replication.standing().me, None);
+    let beat = HeartbeatRequest { set: "rs".to_string(), from_id: 7, ..HeartbeatRequest::default() };
+    assert_eq!(code(member.answer_heartbeat(&beat).await), codes::INVALID_REPLICA_SET_CONFIG);
+}
+
 #[tokio::test]
 async fn without_its_set_an_interrupted_copy_stays_with_what_was_written_since() {
     let files = MemoryFiles::default();
@@ -325,7 +352,7 @@ impl Peers for Others {
         })
     }
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { host == "own:1" })
+        Box::pin(async move { host == "own:1" || host == "own.alias:1" })
     }
     fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async { false })

@@ -567,6 +567,8 @@ impl Node {
         let me = self.replication.look(|m| m.me());
         let actions = self.replication.with(|m, now, offset| m.install(Arc::new(config), me, now, offset));
         Box::pin(self.perform(actions)).await?;
+        // Beside arbiters nothing is committed before a majority holds it.
+        self.replication.heartbeat_now.notify_waiters();
         Ok(())
     }
 

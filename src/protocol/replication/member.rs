@@ -266,9 +266,9 @@ pub struct Member {
     floor: OpTime,
     /// The first entry of this leader's term.
     first_of_term: Option<OpTime>,
-    /// A fault, for simulations: entries of earlier terms are committed by being counted.
+    /// Faults, for simulations: entries of earlier terms are committed by being counted; and those that fewer hold than elect.
     #[cfg(test)]
-    pub(super) commits_older_terms: bool,
+    faults: (bool, bool),
     rounds: u64,
     election_at: Option<u64>,
     takeover_at: Option<u64>,
@@ -304,7 +304,7 @@ impl Member {
             floor: OpTime::NONE,
             first_of_term: None,
             #[cfg(test)]
-            commits_older_terms: false,
+            faults: (false, false),
             rounds: 0,
             election_at: None,
             takeover_at: None,
@@ -383,6 +383,10 @@ impl Member {
     }
     pub fn maintenance(&self) -> u32 {
         self.maintenance
+    }
+    #[cfg(test)]
+    pub(super) fn set_faults(&mut self, commits_older_terms: bool, counts_thin_majorities: bool) {
+        self.faults = (commits_older_terms, counts_thin_majorities);
     }
     fn config_version(&self) -> (i64, i64) {
         self.config.as_ref().map_or((-1, -2), |c| (c.term(), c.version()))
@@ -475,12 +479,24 @@ impl Member {
         let Some(reached) = positions.get(config.write_majority() - 1).copied() else { return Vec::new() };
         let own = reached >= first && reached.term == self.term;
         #[cfg(test)]
-        let own = own || self.commits_older_terms;
-        if !own || reached <= self.commit {
+        let own = own || self.faults.0;
+        let outvoted = config.write_majority() < config.vote_majority() && !self.is_config_held(config);
+        #[cfg(test)]
+        let outvoted = outvoted && !self.faults.1;
+        if !own || reached <= self.commit || outvoted {
             return Vec::new();
         }
         self.commit = reached;
         vec![Action::Commit(reached)]
+    }
+
+    /// Whether a majority of voters holds the configuration. Where fewer commit than elect, as one member with data beside an arbiter
+    /// does, those that do not hold it yet could elect by the one before a member that lacks what is committed.
+    fn is_config_held(&self, config: &SetConfig) -> bool {
+        let version = Some(self.config_version());
+        let holds = |i: usize| Some(i) == self.me || self.peers.get(&i).is_some_and(|p| p.config == version);
+        let voters = config.members().iter().enumerate().filter(|(i, m)| m.votes && holds(*i));
+        voters.count() >= config.vote_majority()
     }
 
     /// A commit point learned from the sync source: what this member has is on the source's branch.

@@ -1,5 +1,6 @@
 //! Sets of members over a simulated network, from a seed: messages are delayed, reordered and lost, links are cut, members
-//! crash and come back with what was durable. After every event the invariants of the protocol are checked.
+//! crash and come back with what was durable. In some worlds leaders change the configuration, a voter at a time. After every event
+//! the invariants of the protocol are checked.
 //!
 //! The driver here is small and plays the part of `node::replication`: it keeps a log of optimes, fetches, rolls back to the
 //! common point, and stores votes. Faulty drivers, and a faulty member, show that the invariants can fail.
@@ -23,6 +24,22 @@ enum Fault {
     HidesTerms,
     /// Leaders commit entries of earlier terms by counting who has them.
     CommitsOlderTerms,
+    /// Leaders commit by fewer than can elect while others elect by the configuration before.
+    CountsThinMajorities,
+    /// Leaders change several voters at once.
+    ChangesManyVoters,
+    /// Leaders change the configuration before a majority holds the one before, and what is written under it.
+    ChangesTooEarly,
+}
+
+/// How the configuration changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Changes {
+    Never,
+    /// Voters come and go among five hosts, three of which begin.
+    Voters,
+    /// Of two members with data and an arbiter, one with data is removed.
+    BesideArbiter,
 }
 
 struct Random(u64);
@@ -46,8 +63,9 @@ impl Random {
 
 #[derive(Clone, Debug)]
 enum Message {
-    Beat,
-    BeatBack(Box<Beat>, OpTime),
+    /// With the sender's configuration, by term and version.
+    Beat((i64, i64)),
+    BeatBack(Box<Beat>, OpTime, Arc<SetConfig>),
     Vote(u64, VoteRequest),
     VoteBack(u64, i64, bool),
     Fetch(OpTime),
@@ -70,10 +88,22 @@ struct Host {
     log: Vec<OpTime>,
     durable: usize,
     vote: Option<Vote>,
+    config: Arc<SetConfig>,
+    /// What is to be committed before this leader changes the configuration.
+    awaited: Option<OpTime>,
     up: bool,
 }
 
 impl Host {
+    fn index_of(&self, host: usize) -> Option<usize> {
+        self.config.index_of_id(host as i64)
+    }
+    fn host_at(&self, index: usize) -> usize {
+        self.config.members()[index].id as usize
+    }
+    fn config_version(&self) -> (i64, i64) {
+        (self.config.term(), self.config.version())
+    }
     fn last(&self) -> OpTime {
         self.log.last().copied().unwrap_or(OpTime::NONE)
     }
@@ -82,11 +112,24 @@ impl Host {
     }
 }
 
+/// The first configuration that consists of these hosts, all of them voters.
+fn config_of(hosts: impl IntoIterator<Item = usize>, arbiter: Option<usize>) -> SetConfig {
+    let member = |i: usize| {
+        let is_arbiter = Some(i) == arbiter;
+        let priority = i32::from(!is_arbiter);
+        let host = format!("h{i}:1");
+        Value::from(doc! { "_id": i as i32, "host": host, "priority": priority, "arbiterOnly": is_arbiter })
+    };
+    let members = Value::Array(hosts.into_iter().map(member).collect());
+    let given: Document = doc! { "_id": "rs", "term": 0i64, "members": members, "settings": { "electionTimeoutMillis": TIMEOUT as i32 } };
+    SetConfig::parse(&given).expect("a valid configuration")
+}
+
 struct World {
     random: Random,
     fault: Fault,
+    changes: Changes,
     now: u64,
-    config: Arc<SetConfig>,
     hosts: Vec<Host>,
     messages: BTreeMap<(u64, u64), (usize, usize, Message)>,
     sent: u64,
@@ -100,26 +143,31 @@ struct World {
 const TIMEOUT: u64 = 1000;
 
 impl World {
-    fn new(seed: u64, n: usize, fault: Fault) -> World {
-        let member =
-            |i: usize| Value::from(doc! { "_id": i as i32, "host": format!("h{i}:1"), "priority": 1 });
-        let members = Value::Array((0..n).map(member).collect());
-        let given: Document =
-            doc! { "_id": "rs", "members": members, "settings": { "electionTimeoutMillis": TIMEOUT as i32 } };
-        let config = Arc::new(SetConfig::parse(&given).expect("a valid configuration"));
+    fn new(seed: u64, n: usize, fault: Fault, changes: Changes) -> World {
+        let arbiter = (changes == Changes::BesideArbiter).then_some(2);
+        let begins = if changes == Changes::Voters { 3 } else { n };
+        let config = Arc::new(config_of(0..begins, arbiter));
         let first = OpTime::new(0, 1);
         let hosts = (0..n).map(|i| {
             let mut member = Member::new(None, first);
-            member.commits_older_terms = fault == Fault::CommitsOlderTerms;
-            member.install(config.clone(), Some(i), 0, 0.5);
+            member.set_faults(fault == Fault::CommitsOlderTerms, fault == Fault::CountsThinMajorities);
+            member.install(config.clone(), config.index_of_id(i as i64), 0, 0.5);
             member.set_follower(MemberState::Secondary, 0, 0.1 * i as f64);
-            Host { member, log: vec![first], durable: 1, vote: None, up: true }
+            Host {
+                member,
+                log: vec![first],
+                durable: 1,
+                vote: None,
+                config: config.clone(),
+                awaited: None,
+                up: true,
+            }
         });
         World {
             random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             fault,
+            changes,
             now: 1,
-            config: config.clone(),
             hosts: hosts.collect(),
             messages: BTreeMap::new(),
             sent: 0,
@@ -145,7 +193,7 @@ impl World {
         Beat {
             state: host.member.state(),
             term: host.member.term(),
-            config: Some((self.config.term(), self.config.version())),
+            config: Some(host.config_version()),
             applied: host.last(),
             durable: host.durable(),
             applied_wall: 0,
@@ -164,15 +212,16 @@ impl World {
                     self.perform(i, more)?;
                 }
                 Action::AskVotes { round, dry, term } => {
+                    let host = &self.hosts[i];
                     let request = VoteRequest {
                         set: "rs".to_string(),
                         dry,
                         term,
-                        candidate: i as i64,
-                        config: (self.config.term(), self.config.version()),
-                        applied: self.hosts[i].last(),
+                        candidate: host.index_of(i).map_or(-1, |index| index as i64),
+                        config: host.config_version(),
+                        applied: host.last(),
                     };
-                    for to in (0..self.hosts.len()).filter(|to| *to != i) {
+                    for to in self.others(i) {
                         self.send(i, to, Message::Vote(round, request.clone()));
                     }
                 }
@@ -182,6 +231,64 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// The other hosts in the configuration of one.
+    fn others(&self, i: usize) -> Vec<usize> {
+        let ids = self.hosts[i].config.members().iter().map(|m| m.id as usize);
+        ids.filter(|other| *other != i).collect()
+    }
+
+    fn install(&mut self, i: usize, config: Arc<SetConfig>) -> Result<(), String> {
+        let (now, offset) = (self.now, self.random.fraction());
+        let host = &mut self.hosts[i];
+        host.config = config.clone();
+        let actions = host.member.install(config, host.index_of(i), now, offset);
+        self.perform(i, actions)
+    }
+
+    /// A leader proposes a configuration with a voter more or less.
+    fn change_config(&mut self, i: usize) -> Result<(), String> {
+        let host = &self.hosts[i];
+        let version = Some(host.config_version());
+        let holds = |index: &usize| {
+            Some(*index) == host.member.me() || host.member.peer(*index).is_some_and(|p| p.config == version)
+        };
+        let held = (0..host.config.members().len()).filter(holds).count() >= host.config.vote_majority();
+        let (committed, last) = (host.member.committed(), host.last());
+        let awaited = *self.hosts[i].awaited.get_or_insert(last);
+        let host = &self.hosts[i];
+        let settled = held && committed >= awaited && committed.term == host.member.term();
+        if !settled && self.fault != Fault::ChangesTooEarly {
+            return Ok(());
+        }
+        let arbiter = (self.changes == Changes::BesideArbiter).then_some(2);
+        let mut ids: BTreeSet<usize> = host.config.members().iter().map(|m| m.id as usize).collect();
+        let (term, version) = (host.member.term(), host.config.version() + 1);
+        let many = if self.fault == Fault::ChangesManyVoters { 4 } else { 1 };
+        for _ in 0..many {
+            let other = self.random.below(self.hosts.len() as u64) as usize;
+            let goes = other != i && Some(other) != arbiter && ids.len() > 2;
+            match ids.contains(&other) {
+                true if goes => drop(ids.remove(&other)),
+                false if arbiter.is_none() => drop(ids.insert(other)),
+                _ => {}
+            }
+        }
+        let mut next = config_of(ids, arbiter);
+        next.set_term(term);
+        next.set_version(version);
+        if many == 1 && next.follow(&self.hosts[i].config, false).is_err() {
+            return Ok(());
+        }
+        self.hosts[i].awaited = None;
+        // Writes go on while the set is asked.
+        self.append(i, term);
+        // Who hears of a configuration, and who does not, is what matters.
+        if self.random.one_in(2) {
+            self.split();
+        }
+        self.install(i, Arc::new(next))
     }
 
     fn lead(&mut self, i: usize, term: i64) -> Result<(), String> {
@@ -194,6 +301,12 @@ impl World {
         if log.get(..self.committed.len()) != Some(&self.committed[..]) {
             return Err(format!("leader {i} of term {term} lacks committed entries"));
         }
+        if self.changes != Changes::Never {
+            let mut config = (*self.hosts[i].config).clone();
+            config.set_term(term);
+            self.install(i, Arc::new(config))?;
+        }
+        self.hosts[i].awaited = None;
         let first = self.append(i, term);
         self.hosts[i].member.drained(term, first);
         self.progress(i)
@@ -210,6 +323,10 @@ impl World {
 
     fn commit(&mut self, i: usize, point: OpTime) -> Result<(), String> {
         let host = &self.hosts[i];
+        // An arbiter has no entries, and believes what it hears.
+        if host.member.own().is_some_and(|m| m.arbiter) && self.committed.contains(&point) {
+            return Ok(());
+        }
         let Some(at) = host.log.iter().position(|e| *e == point) else {
             return Err(format!("member {i} holds {point:?} for committed and does not have it"));
         };
@@ -237,20 +354,22 @@ impl World {
     fn receive(&mut self, from: usize, to: usize, message: Message) -> Result<(), String> {
         let (now, offset) = (self.now, self.random.fraction());
         match message {
-            Message::Beat => {
-                self.hosts[to].member.heard_of(from, now, 0);
-                let (beat, commit) = (self.beat_of(to), self.hosts[to].member.committed());
-                self.send(to, from, Message::BeatBack(Box::new(beat), commit));
-            }
-            Message::BeatBack(beat, commit) => {
+            Message::Beat(config) => self.answer_beat(from, to, config),
+            Message::BeatBack(beat, commit, config) => {
                 let mut beat = *beat;
                 if self.fault == Fault::ReportsTooEarly {
                     beat.durable = beat.applied;
                 }
-                let member = &mut self.hosts[to].member;
-                let mut actions = member.heard_beat(from, beat, 1, now, 0, offset);
-                actions.extend(member.learn_commit_from_heartbeat(commit));
-                self.perform(to, actions)?;
+                if let Some(index) = self.hosts[to].index_of(from) {
+                    let member = &mut self.hosts[to].member;
+                    let mut actions = member.heard_beat(index, beat, 1, now, 0, offset);
+                    actions.extend(member.learn_commit_from_heartbeat(commit));
+                    self.perform(to, actions)?;
+                }
+                let host = &self.hosts[to];
+                if config.is_newer_than(&host.config) && !host.member.is_candidate() {
+                    self.install(to, config)?;
+                }
             }
             Message::Vote(round, request) => {
                 let (answer, actions) = self.hosts[to].member.asked_for_vote(&request, now, offset);
@@ -265,20 +384,43 @@ impl World {
                 }
             }
             Message::VoteBack(round, term, granted) => {
-                let actions =
-                    self.hosts[to].member.vote_answered(round, from, Some((term, granted)), now, offset);
-                self.perform(to, actions)?;
+                let host = &mut self.hosts[to];
+                let index = host.index_of(from);
+                let answered =
+                    index.map(|i| host.member.vote_answered(round, i, Some((term, granted)), now, offset));
+                self.perform(to, answered.unwrap_or_default())?;
             }
             Message::Fetch(last) => self.serve_fetch(from, to, last),
             Message::Entries(entries) => self.take_entries(from, to, entries, offset)?,
             Message::Report(applied, durable, term) => {
-                let member = &mut self.hosts[to].member;
-                let mut actions = member.see_term(term, now, offset);
-                actions.extend(member.report(from, applied, durable, (0, 0), now));
+                let host = &mut self.hosts[to];
+                let mut actions = host.member.see_term(term, now, offset);
+                if let Some(index) = host.index_of(from) {
+                    actions.extend(host.member.report(index, applied, durable, (0, 0), now));
+                }
                 self.perform(to, actions)?;
             }
         }
         Ok(())
+    }
+
+    /// A host that is in no line of its configuration asks, and says nothing.
+    fn answer_beat(&mut self, from: usize, to: usize, config: (i64, i64)) {
+        let now = self.now;
+        let host = &mut self.hosts[to];
+        if let Some(index) = host.index_of(from) {
+            host.member.heard_of(index, now, 0);
+        }
+        let (ours, is_member) = (host.config_version(), host.member.me().is_some());
+        if super::config::newer(config, ours) {
+            self.send(to, from, Message::Beat(ours));
+        }
+        if is_member {
+            let host = &self.hosts[to];
+            let (commit, config) = (host.member.committed(), host.config.clone());
+            let beat = Box::new(self.beat_of(to));
+            self.send(to, from, Message::BeatBack(beat, commit, config));
+        }
     }
 
     /// The source `to` is asked what follows `last`.
@@ -332,6 +474,10 @@ impl World {
     /// A majority has all that is committed, durably. One of the others may roll back some of it that it does not know to be
     /// committed, for a late reply of an earlier leader: it is not counted.
     fn check_held(&self) -> Result<(), String> {
+        // Of which hosts, depends on the configuration. What its leaders have tells there.
+        if self.changes != Changes::Never {
+            return Ok(());
+        }
         let holds = |h: &&Host| h.log[..h.durable].starts_with(&self.committed);
         match 2 * self.hosts.iter().filter(holds).count() > self.hosts.len() {
             true => Ok(()),
@@ -350,8 +496,8 @@ impl World {
         let mut member = Member::new(host.vote, host.last());
         let offset = self.random.fraction();
         let host = &mut self.hosts[i];
-        member.commits_older_terms = self.fault == Fault::CommitsOlderTerms;
-        member.install(self.config.clone(), Some(i), self.now, offset);
+        member.set_faults(self.fault == Fault::CommitsOlderTerms, self.fault == Fault::CountsThinMajorities);
+        member.install(host.config.clone(), host.index_of(i), self.now, offset);
         member.set_follower(MemberState::Secondary, self.now, offset);
         host.member = member;
     }
@@ -359,12 +505,20 @@ impl World {
     /// What members do by themselves, at some millisecond.
     fn tick(&mut self, i: usize) -> Result<(), String> {
         let offset = self.random.fraction();
+        if self.changes != Changes::Never {
+            // An arbiter votes for nobody while it sees a primary.
+            let member = &mut self.hosts[i].member;
+            let silent = |p: &super::member::Peer| p.up && p.heard + TIMEOUT < self.now;
+            let lost: Vec<usize> =
+                member.peers().filter(|(_, p)| silent(p)).map(|(index, _)| index).collect();
+            lost.into_iter().for_each(|index| member.lost(index, "silent"));
+        }
         let actions = self.hosts[i].member.tick(self.now, offset);
         self.perform(i, actions)?;
-        let n = self.hosts.len();
         if self.random.one_in(8) {
-            for to in (0..n).filter(|to| *to != i) {
-                self.send(i, to, Message::Beat);
+            let config = self.hosts[i].config_version();
+            for to in self.others(i) {
+                self.send(i, to, Message::Beat(config));
             }
         }
         if self.random.one_in(3) {
@@ -376,16 +530,22 @@ impl World {
             self.append(i, term);
             self.progress(i)?;
         }
+        if self.changes != Changes::Never && self.hosts[i].member.is_writable() && self.random.one_in(10) {
+            self.change_config(i)?;
+        }
+        let bears_data = self.hosts[i].member.own().is_some_and(|m| m.bears_data());
         if self.random.one_in(2)
+            && bears_data
             && !self.hosts[i].member.is_leader()
             && let Some(source) = super::source::choose(&self.hosts[i].member, self.hosts[i].last(), &[])
         {
             let last = self.hosts[i].last();
-            self.send(i, source, Message::Fetch(last));
+            self.send(i, self.hosts[i].host_at(source), Message::Fetch(last));
         }
-        // Two of the faults show where elections follow one another closely.
+        // Some of the faults show where elections follow one another closely.
         let often = match self.fault {
             Fault::ForgetsVotes | Fault::CommitsOlderTerms => 40,
+            _ if self.changes != Changes::Never => 80,
             _ => 400,
         };
         if self.random.one_in(often) {
@@ -399,7 +559,8 @@ impl World {
     fn disturb(&mut self) {
         let n = self.hosts.len() as u64;
         let (a, b) = (self.random.below(n) as usize, self.random.below(n) as usize);
-        match self.random.below(6) {
+        let kinds = if self.changes == Changes::Never { 6 } else { 9 };
+        match self.random.below(kinds) {
             0 => drop(self.cut.insert((a, b))),
             1 => {
                 (0..n as usize).for_each(|other| {
@@ -409,15 +570,24 @@ impl World {
             }
             2 | 3 => self.cut.clear(),
             4 if self.hosts[a].up => self.crash(a),
+            6..9 => self.split(),
             _ => self.hosts.iter_mut().for_each(|h| h.up = true),
         }
+    }
+
+    /// Cuts the hosts into two groups.
+    fn split(&mut self) {
+        let side: Vec<bool> = self.hosts.iter().map(|_| self.random.one_in(2)).collect();
+        let pairs = (0..side.len()).flat_map(|a| (0..side.len()).map(move |b| (a, b)));
+        self.cut = pairs.filter(|(a, b)| side[*a] != side[*b]).collect();
     }
 
     fn run(&mut self, steps: u64) -> Result<(), String> {
         for step in 0..steps {
             self.now += 10 + self.random.below(20);
             // The last third is quiet, so that the set can come to rest.
-            if step * 3 < steps * 2 && self.random.one_in(25) {
+            let rarely = if self.changes == Changes::Never { 25 } else { 100 };
+            if step * 3 < steps * 2 && self.random.one_in(rarely) {
                 self.disturb();
             } else if step * 3 >= steps * 2 {
                 self.cut.clear();
@@ -443,7 +613,19 @@ impl World {
 
 fn simulate(seed: u64, fault: Fault) -> Result<(usize, usize), String> {
     let n = if seed.is_multiple_of(2) { 3 } else { 5 };
-    let mut world = World::new(seed, n, fault);
+    simulate_in(World::new(seed, n, fault, Changes::Never))
+}
+
+/// The same while leaders change the configuration.
+fn simulate_changes(seed: u64, fault: Fault) -> Result<(usize, usize), String> {
+    simulate_in(World::new(seed, 5, fault, Changes::Voters))
+}
+
+fn simulate_beside_arbiter(seed: u64, fault: Fault) -> Result<(usize, usize), String> {
+    simulate_in(World::new(seed, 3, fault, Changes::BesideArbiter))
+}
+
+fn simulate_in(mut world: World) -> Result<(usize, usize), String> {
     world.run(1200)?;
     Ok((world.committed.len(), world.leaders.len()))
 }
@@ -487,5 +669,44 @@ fn entries_of_earlier_terms_that_are_counted_are_lost() {
 #[test]
 fn positions_reported_before_they_are_durable_lose_committed_entries() {
     let broken = (1..=400).find_map(|seed| simulate(seed, Fault::ReportsTooEarly).err());
+    assert!(broken.is_some());
+}
+
+#[test]
+fn histories_agree_while_voters_come_and_go() {
+    let mut committed = 0;
+    for seed in 1..=seeds() {
+        let (entries, _) = simulate_changes(seed, Fault::None).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        committed += entries;
+    }
+    assert!(committed as u64 > 40 * seeds(), "{committed} entries");
+}
+
+#[test]
+fn histories_agree_where_a_member_beside_an_arbiter_is_removed() {
+    let mut committed = 0;
+    for seed in 1..=seeds() {
+        let outcome = simulate_beside_arbiter(seed, Fault::None);
+        let (entries, _) = outcome.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        committed += entries;
+    }
+    assert!(committed as u64 > 40 * seeds(), "{committed} entries");
+}
+
+#[test]
+fn a_leader_alone_with_an_arbiter_that_counts_at_once_loses_what_it_committed() {
+    let broken = (1..=400).find_map(|seed| simulate_beside_arbiter(seed, Fault::CountsThinMajorities).err());
+    assert!(broken.is_some());
+}
+
+#[test]
+fn voters_that_change_together_make_majorities_that_do_not_meet() {
+    let broken = (1..=400).find_map(|seed| simulate_changes(seed, Fault::ChangesManyVoters).err());
+    assert!(broken.is_some());
+}
+
+#[test]
+fn configurations_that_follow_one_another_too_early_make_majorities_that_do_not_meet() {
+    let broken = (1..=400).find_map(|seed| simulate_changes(seed, Fault::ChangesTooEarly).err());
     assert!(broken.is_some());
 }

@@ -1,7 +1,8 @@
 /**
  * A read of a time at which something was prepared waits for its outcome, on the primary and on secondaries: a causal read, a
  * snapshot, a linearizable read. Its reader may have seen another shard's part of the same transaction. A read that names no
- * time, and one of another database, see what is committed. A step-down is not held up by those that wait.
+ * time, and one of another collection, see what is committed; one of a view waits as what it reads does. A step-down is not held
+ * up by those that wait, and the table of sessions cannot be dropped meanwhile.
  * It fails if a reader sees half of a transaction over several shards, or one moment in two ways.
  *
  * @tags: [requires_own_servers]
@@ -16,6 +17,8 @@ const majority = {w: "majority", wtimeout: 60000};
 for (const db of ["test", "other"]) {
     assert.commandWorked(primary.getDB(db).runCommand({insert: "c", documents: [{_id: 1, n: 0}], writeConcern: majority}));
 }
+assert.commandWorked(primary.getDB("test").runCommand({insert: "beside", documents: [{_id: 1, n: 1}], writeConcern: majority}));
+assert.commandWorked(primary.getDB("test").runCommand({create: "view", viewOn: "c", pipeline: [], writeConcern: majority}));
 
 let number = 0;
 /** Prepares a transaction that sets `n`; returns how to commit it, and a time after its prepare. */
@@ -30,8 +33,8 @@ function prepare(n) {
         {update: "c", updates: [{q: {_id: 1}, u: {$inc: {n: 1}}}], writeConcern: majority})).operationTime;
     return {later: later, commit: () => say({commitTransaction: 1, commitTimestamp: at})};
 }
-function read(node, readConcern, db) {
-    return node.getDB(db || "test").runCommand({find: "c", readConcern: readConcern, maxTimeMS: 500,
+function read(node, readConcern, db, collection) {
+    return node.getDB(db || "test").runCommand({find: collection || "c", readConcern: readConcern, maxTimeMS: 500,
                                                 $readPreference: {mode: "secondaryPreferred"}});
 }
 const first = (reply) => assert.commandWorked(reply).cursor.firstBatch[0].n;
@@ -50,7 +53,13 @@ for (const node of rst.nodes) {
         assert.eq(0, first(read(node, concern)), `${where} ${tojson(concern)}`);
     }
     assert.lte(1, first(read(node, causal, "other")), where);
+    for (const concern of [causal, {level: "majority", afterClusterTime: one.later}]) {
+        assert.eq(1, first(read(node, concern, "test", "beside")), `${where} ${tojson(concern)}`);
+        assert.commandFailedWithCode(read(node, concern, "test", "view"), 50, `${where} ${tojson(concern)}`);
+    }
 }
+const dropped = primary.getDB("config").runCommand({drop: "transactions"});
+assert.commandFailedWithCode(dropped, ErrorCodes.PreparedTransactionInProgress);
 assert.commandFailedWithCode(read(primary, {level: "linearizable"}), 50);
 
 // Those who wait hear of the commit, also on a member that has stepped down meanwhile.

@@ -4,6 +4,7 @@
 
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
 use crate::replication::{Replication, waiting};
+use crate::transaction::Area;
 use crate::{Node, log_failed};
 use document::{Document, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
@@ -174,11 +175,11 @@ impl Node {
         }
     }
 
-    /// As [`Node::await_read_concern`], for a read of the database outside transactions that is not given a moment of its own.
+    /// As [`Node::await_read_concern`], for a read of the area outside transactions that is not given a moment of its own.
     ///
     /// # Errors
     /// The same.
-    pub(crate) async fn await_readable(&self, op: &Operation, db: &str) -> Result<()> {
+    pub(crate) async fn await_readable(&self, op: &Operation, area: Area<'_>) -> Result<()> {
         self.await_read_concern(op).await?;
         let until = match op.read_concern.after_cluster_time {
             // What its reader has seen elsewhere may be of a transaction that is prepared here.
@@ -186,10 +187,15 @@ impl Node {
             None if op.read_concern.level == ReadLevel::Linearizable => Timestamp::MAX,
             None => return Ok(()),
         };
-        if op.transaction().is_some() || document::is_internal_database(db) {
+        let internal = match area {
+            Area::All => false,
+            Area::Database(db) => document::is_internal_database(db),
+            Area::Collection(ns) => document::is_internal_database(storage::split_namespace(ns).0),
+        };
+        if op.transaction().is_some() || internal {
             return Ok(());
         }
-        Box::pin(self.wait_prepared(op, Some(db), until)).await
+        Box::pin(self.wait_prepared(op, area, until)).await
     }
 
     /// Waits until a read of the operation's read concern may start.

@@ -23,6 +23,7 @@ use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::operation::Operation;
 use crate::snapshots::{Frozen, NodeSnapshot};
+use crate::transaction::Area;
 use crate::view::View;
 use crate::{Node, log_failed};
 use document::{Doc, Error, Result, Timestamp, ValueRef, codes, err};
@@ -194,15 +195,15 @@ impl Node {
         }
         let Some(at) = at else {
             loop {
-                self.wait_prepared(op, None, Timestamp::MAX).await?;
+                self.wait_prepared(op, Area::All, Timestamp::MAX).await?;
                 let snapshot = Arc::new(self.snapshot());
                 // What was prepared in between may be committed as of a time that the snapshot covers.
-                if !self.is_any_prepared(None, Timestamp::from_u64(snapshot.ts)) {
+                if !self.is_any_prepared(Timestamp::from_u64(snapshot.ts)) {
                     return Ok(Moment::of(snapshot));
                 }
             }
         };
-        self.wait_prepared(op, None, at).await?;
+        self.wait_prepared(op, Area::All, at).await?;
         if self.log.last_optime().ts <= at.as_u64() {
             let snapshot = Arc::new(self.snapshot());
             if snapshot.ts <= at.as_u64() {

@@ -56,6 +56,7 @@ pub use services::{PrimaryService, PrimaryServices};
 pub(crate) use state::State;
 
 use crate::operation::{ReadLevel, WriteConcern};
+use crate::transaction::Area;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Timestamp, bail, doc, err};
 use futures::future::BoxFuture;
@@ -304,8 +305,8 @@ impl Replication {
         self.between.open()
     }
     /// Those of them that are prepared at `until` or before, and have written to the database if one is given.
-    pub(crate) fn prepared_between(&self, db: Option<&str>, until: Timestamp) -> Vec<apply::Key> {
-        self.between.prepared(db, until)
+    pub(crate) fn prepared_between(&self, area: Area<'_>, until: Timestamp) -> Vec<apply::Key> {
+        self.between.prepared(area, until)
     }
     /// Where the first entry of any of them begins.
     pub(crate) fn first_between(&self) -> Option<storage::log::Position> {

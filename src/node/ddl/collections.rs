@@ -3,6 +3,7 @@
 pub use super::coll_mod::coll_mod;
 use super::{clustered, shapes};
 use crate::namespace::{Met, Slot};
+use crate::read::pseudo::TRANSACTIONS;
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::{Validator, check_case};
@@ -363,6 +364,9 @@ pub async fn drop_if(
     from_migrate: bool,
     wanted: impl Fn(Option<[u8; 16]>) -> bool,
 ) -> Result<Option<usize>> {
+    if ns == TRANSACTIONS && node.is_any_prepared(document::Timestamp::MAX) {
+        bail!(PREPARED_TRANSACTION_IN_PROGRESS, "{ns} cannot be dropped while a transaction is prepared");
+    }
     let slot = node.namespaces.slot(ns);
     loop {
         let buckets = buckets_beside(node, &slot);

@@ -16,6 +16,7 @@ use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
+use crate::transaction::Area;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc};
 use query::matcher::Matcher;
@@ -632,7 +633,7 @@ pub async fn aggregate(
     op.check_interrupt()?;
     match is_stream {
         true => node.await_read_concern(op).await?,
-        false => node.await_readable(op, request.db).await?,
+        false => node.await_readable(op, Area::Database(request.db)).await?,
     };
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));

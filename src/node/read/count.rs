@@ -120,7 +120,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     let ns = super::target(node, &request)?;
     let command = CountCommand::parse(request.body)?;
     op.check_interrupt()?;
-    node.await_readable(op, request.db).await?;
+    node.await_readable(op, node.area_of(&ns)).await?;
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;

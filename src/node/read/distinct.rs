@@ -147,7 +147,7 @@ pub async fn distinct(
     let ns = super::target(node, &request)?;
     let command = DistinctCommand::parse(request.body)?;
     op.check_interrupt()?;
-    node.await_readable(op, request.db).await?;
+    node.await_readable(op, node.area_of(&ns)).await?;
     node.heed_query_settings(op, &ns, request.body)?;
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;

@@ -5,6 +5,7 @@
 
 use super::aggregate::{Asked, collect};
 use crate::shape::{Kind, Shape, field};
+use crate::transaction::Area;
 use crate::{Node, Operation, Request};
 use document::hash::Checksum;
 use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc};
@@ -107,7 +108,7 @@ pub async fn file_md5(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let mut command = FileMd5::parse(&request)?;
-    node.await_readable(op, request.db).await?;
+    node.await_readable(op, Area::Database(request.db)).await?;
     let ns = format!("{}.{}", request.db, command.collection);
     while let Some(pipeline) = command.next_pipeline() {
         let asked = Asked { pipeline, ..Asked::on(node, &ns, request.body)? };

@@ -256,7 +256,7 @@ pub async fn find(
     let ns = super::target(node, &request)?;
     let command = FindCommand::parse(request.body)?;
     op.check_interrupt()?;
-    node.await_readable(op, request.db).await?;
+    node.await_readable(op, node.area_of(&ns)).await?;
     node.failpoints.pause_operation(op, "waitInFindBeforeMakingBatch", &ns).await?;
     let slot = node.namespaces.slot(&ns);
     if op.read_concern.level != ReadLevel::Snapshot

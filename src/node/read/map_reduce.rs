@@ -10,6 +10,7 @@
 
 use super::aggregate::{Asked, collect};
 use super::fields::Fields;
+use crate::transaction::Area;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Element, Result, Value, ValueRef, bail, doc};
 use query::script::code_of;
@@ -257,7 +258,7 @@ pub async fn map_reduce(
 ) -> Result<()> {
     let command = MapReduce::parse(&request)?;
     node.check_write_concern(op)?;
-    node.await_readable(op, request.db).await?;
+    node.await_readable(op, Area::Database(request.db)).await?;
     let (command, asked) = asked_of(node, command, &request)?;
     let rows = collect(node, op, asked).await?;
     command.write_result(&rows, w)

@@ -9,7 +9,7 @@ use query::sort::Sorter;
 use std::sync::atomic::Ordering;
 
 pub(crate) const OPLOG: &str = "local.oplog.rs";
-const TRANSACTIONS: &str = "config.transactions";
+pub(crate) const TRANSACTIONS: &str = "config.transactions";
 const PREIMAGES: &str = "config.system.preimages";
 const RETRY_IMAGES: &str = "config.image_collection";
 

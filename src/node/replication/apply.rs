@@ -15,6 +15,7 @@
 use crate::Node;
 use crate::namespace::SlotState;
 use crate::open::{apply_session_fields, partial_predicate};
+use crate::transaction::Area;
 use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
@@ -118,14 +119,10 @@ impl Between {
     pub(super) fn first_position(&self) -> Option<Position> {
         self.0.lock().transactions().map(|t| t.first_position).min()
     }
-    pub(super) fn prepared(&self, db: Option<&str>, until: Timestamp) -> Vec<Key> {
-        let writes_to = |t: &OpenTransaction, db: &str| {
-            let mut written = t.operations.iter().filter_map(|o| o.get("ns")?.as_str());
-            written.any(|ns| split_namespace(ns).0 == db)
-        };
+    pub(super) fn prepared(&self, area: Area<'_>, until: Timestamp) -> Vec<Key> {
         let applier = self.0.lock();
         let prepared = applier.transactions().filter(|t| {
-            t.prepared.is_some_and(|at| at.ts <= until.as_u64()) && db.is_none_or(|db| writes_to(t, db))
+            t.prepared.is_some_and(|at| at.ts <= until.as_u64()) && area.is_written_by(&t.operations)
         });
         prepared.map(|t| (t.lsid.clone(), t.txn_number)).collect()
     }

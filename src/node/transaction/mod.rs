@@ -32,6 +32,7 @@ mod tests;
 pub use commit::Decision;
 pub(crate) use commit::{decision_document, entries};
 pub(crate) use part::Part;
+pub(crate) use prepared::Area;
 pub use session::{Admitted, Entered, Limits};
 
 use crate::namespace::{Access, Placement, Slot, SlotState};
@@ -159,10 +160,6 @@ impl Transaction {
     fn is_prepared_by(&self, until: Timestamp) -> bool {
         let state = self.state.lock();
         state.prepared.map_or(state.preparing, |p| p.at.ts <= until.as_u64())
-    }
-    /// Whether it has touched a collection of the database.
-    fn touches(&self, db: &str) -> bool {
-        self.state.lock().intents.keys().any(|ns| storage::split_namespace(ns).0 == db)
     }
     /// When its lifetime is over, in milliseconds since 1970; what is prepared has no end.
     pub fn expires_ms(&self) -> i64 {

@@ -12,7 +12,7 @@ use super::locks::Lock;
 use super::{Prepared, State, Transaction};
 use crate::Node;
 use crate::operation::{Operation, ReadConcern, SessionId};
-use document::{Result, Timestamp, err};
+use document::{DocBuf, Result, Timestamp, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
@@ -23,6 +23,29 @@ use storage::checkpoint::OpenTransaction;
 use storage::entry::Entry;
 use storage::log::Position;
 use tokio::sync::watch;
+
+/// What a read looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Area<'a> {
+    All,
+    Database(&'a str),
+    Collection(&'a str),
+}
+
+impl Area<'_> {
+    /// Whether operations of a transaction change something there. A command of one changes its database.
+    pub(crate) fn is_written_by(self, operations: &[DocBuf]) -> bool {
+        let mut written = operations.iter().filter_map(|o| o.doc().get_str("ns"));
+        match self {
+            Area::All => true,
+            Area::Database(db) => written.any(|ns| storage::split_namespace(ns).0 == db),
+            Area::Collection(read) => {
+                let db = storage::split_namespace(read).0;
+                written.any(|ns| ns == read || storage::split_namespace(ns) == (db, "$cmd"))
+            }
+        }
+    }
+}
 
 impl Node {
     /// The prepared transactions as a checkpoint keeps them. The caller holds the gate exclusively.
@@ -56,26 +79,21 @@ impl Node {
         kept.collect()
     }
 
-    /// Waits for the outcome of everything that is prepared at `until` or before, and has written to the database if one is given:
-    /// a read of that time shows it, or does not.
+    /// Waits for the outcome of everything that is prepared at `until` or before, and has written to what is read: a read of that
+    /// time shows it, or does not.
     ///
     /// # Errors
     /// Interrupts.
-    pub(crate) async fn wait_prepared(
-        &self,
-        op: &Operation,
-        db: Option<&str>,
-        until: Timestamp,
-    ) -> Result<()> {
+    pub(crate) async fn wait_prepared(&self, op: &Operation, area: Area<'_>, until: Timestamp) -> Result<()> {
         loop {
-            if let Some(t) = self.prepared_by(db, until) {
+            if let Some(t) = self.prepared_by(area, until) {
                 op.interruptible(t.wait_ended()).await?;
                 continue;
             }
             let mut progress = self.replication.progress();
-            let between = self.replication.prepared_between(db, until);
+            let between = self.replication.prepared_between(area, until);
             // Looked for again: it may have moved over from the log to the table.
-            if between.is_empty() && self.prepared_by(db, until).is_none() {
+            if between.is_empty() && self.prepared_by(area, until).is_none() {
                 return Ok(());
             }
             while self.replication.is_any_between(&between) {
@@ -84,16 +102,26 @@ impl Node {
         }
     }
 
-    /// One in the table that is prepared at `until` or before, and has written to the database if one is given.
-    fn prepared_by(&self, db: Option<&str>, until: Timestamp) -> Option<Arc<Transaction>> {
+    /// One in the table that is prepared at `until` or before, and has written to what is read.
+    fn prepared_by(&self, area: Area<'_>, until: Timestamp) -> Option<Arc<Transaction>> {
         let open = self.transactions.open.lock();
-        let concerns = |t: &&Arc<Transaction>| t.is_prepared_by(until) && db.is_none_or(|db| t.touches(db));
+        let concerns =
+            |t: &&Arc<Transaction>| t.is_prepared_by(until) && area.is_written_by(&t.state.lock().writes);
         open.values().find(concerns).cloned()
     }
 
     /// Whether anything is prepared at `until` or before.
-    pub(crate) fn is_any_prepared(&self, db: Option<&str>, until: Timestamp) -> bool {
-        self.prepared_by(db, until).is_some() || !self.replication.prepared_between(db, until).is_empty()
+    pub(crate) fn is_any_prepared(&self, until: Timestamp) -> bool {
+        self.prepared_by(Area::All, until).is_some()
+            || !self.replication.prepared_between(Area::All, until).is_empty()
+    }
+
+    /// What a read of a namespace looks at: a view may read any collection of its database.
+    pub(crate) fn area_of<'a>(&self, ns: &'a str) -> Area<'a> {
+        match self.namespaces.slot(ns).read_unchecked().view.is_some() {
+            true => Area::Database(storage::split_namespace(ns).0),
+            false => Area::Collection(ns),
+        }
     }
 
     /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is

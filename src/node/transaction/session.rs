@@ -284,7 +284,7 @@ impl Node {
         if let Some(after) = op.read_concern.after_cluster_time {
             self.await_commit_point(op, after).await?;
             for ns in &names {
-                Box::pin(self.wait_prepared(op, Some(storage::split_namespace(ns).0), after)).await?;
+                Box::pin(self.wait_prepared(op, self.area_of(ns), after)).await?;
             }
         }
         if !self.lags(op).await? {

@@ -11,8 +11,9 @@
 
 use super::{CONFIG_NAMESPACE, SetConfig, known};
 use crate::local::LocalClient;
+use crate::operation::{ReadConcern, WriteConcern};
 use crate::{Node, log_failed};
-use document::{Document, Result, bail, doc, err};
+use document::{Document, Result, Value, bail, doc, err};
 use protocol::replication::member::{Member, MemberState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,10 @@ const INITIATING: &str = "initiating set";
 pub(crate) fn begins_set(entry: &Entry<'_>) -> bool {
     entry.op == Op::Noop && entry.o.get_str("msg") == Some(INITIATING)
 }
+
+/// The fields of the defaults that `setDefaultRWConcern` stores.
+const READ_CONCERN: &str = "defaultReadConcern";
+const WRITE_CONCERN: &str = "defaultWriteConcern";
 
 /// How often the initiating member tries to stand, and how long it waits in between.
 const FIRST_ATTEMPTS: usize = 100;
@@ -576,19 +581,30 @@ impl Node {
     pub(super) fn load_default_write_concern(self: &Arc<Self>) -> Result<()> {
         let found = LocalClient::new(self.clone())
             .find_one("config.settings", &doc! { "_id": "ReadWriteConcernDefaults" })?;
-        if let Some(given) = found.as_ref().and_then(|d| d.get_document("defaultReadConcern")) {
-            let level =
-                crate::operation::ReadConcern::parse(given.to_doc_buf().doc()).ok().map(|rc| rc.level);
-            self.replication.set_default_read_level(level);
+        let given = |name: &str| found.as_ref().and_then(|d| d.get(name)).cloned();
+        // A client may have put anything there: the set goes on with what it has.
+        let unreadable = |name: &str, error: String| {
+            self.replication.note(
+                "A default concern that is stored cannot be read, and is not used",
+                doc! { "namespace": "config.settings", "field": name, "error": error },
+            );
+        };
+        let document = |name: &str, value: Value| match value {
+            Value::Document(d) => Ok(d.to_doc_buf()),
+            other => Err(err!(TYPE_MISMATCH, "{name} is no document: {}", document::shell::value(&other))),
+        };
+        if let Some(value) = given(READ_CONCERN) {
+            let read = document(READ_CONCERN, value).and_then(|d| ReadConcern::parse(d.doc()));
+            match read {
+                Ok(concern) => self.replication.set_default_read_level(Some(concern.level)),
+                Err(error) => unreadable(READ_CONCERN, error.message),
+            }
         }
-        if let Some(given) = found.as_ref().and_then(|d| d.get_document("defaultWriteConcern")) {
-            match crate::operation::WriteConcern::parse(given.to_doc_buf().doc()) {
+        if let Some(value) = given(WRITE_CONCERN) {
+            let read = document(WRITE_CONCERN, value).and_then(|d| WriteConcern::parse(d.doc()));
+            match read {
                 Ok(concern) => self.replication.set_default_write_concern(Some(concern)),
-                // A client may have put anything there: the set goes on with what it has.
-                Err(error) => self.replication.note(
-                    "The default write concern that is stored cannot be read, and is not used",
-                    doc! { "namespace": "config.settings", "error": error.message },
-                ),
+                Err(error) => unreadable(WRITE_CONCERN, error.message),
             }
         }
         Ok(())

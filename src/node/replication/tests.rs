@@ -16,7 +16,11 @@ fn code<T>(r: Result<T>) -> i32 {
 
 #[test]
 fn a_configuration_is_completed_with_the_defaults() {
-    let shown = config().document();
+    let mut config = config();
+    // One without a term is a forced one.
+    assert_eq!((config.term(), config.document().contains_key("term")), (-1, false));
+    config.set_term(0);
+    let shown = config.document();
     let names: Vec<_> = shown.keys().collect();
     let expected = [
         "_id",
@@ -234,6 +238,24 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
     assert_eq!(member.replication.standing().me, Some(0));
 }
 
+#[tokio::test]
+async fn stored_defaults_that_cannot_be_read_are_reported_and_those_before_stay() {
+    let member = node(Some("rs"));
+    let others = Arc::new(Others::default());
+    member.replication.reach_by(others.clone());
+    member.initiate(SetConfig::parse(&SetConfig::default_for("rs", "own:1")).unwrap()).await.unwrap();
+    member.replication.set_default_read_level(Some(ReadLevel::Majority));
+    let stored = doc! {
+        "_id": "ReadWriteConcernDefaults", "defaultReadConcern": { "level": "nonsense" }, "defaultWriteConcern": 7,
+    };
+    LocalClient::new(member.clone()).put("config.settings", &stored).await.unwrap();
+    member.load_default_write_concern().unwrap();
+    assert_eq!(member.replication.default_read_level(), Some(ReadLevel::Majority));
+    let notes = others.notes.lock();
+    let fields: Vec<&str> = notes.iter().filter_map(|(_, field)| field.as_deref()).collect();
+    assert_eq!(fields, ["defaultReadConcern", "defaultWriteConcern"], "{notes:?}");
+}
+
 /// It would count for two of a majority, and hold one copy.
 #[tokio::test]
 async fn a_node_that_two_addresses_lead_to_is_no_member() {
@@ -291,6 +313,8 @@ struct Others {
     slow_asked: Notify,
     /// The newest entry of one that opens a copy, and is gone then.
     newest: Option<OpTime>,
+    /// What was noted, with the fields that it was about.
+    notes: Mutex<Vec<(String, Option<String>)>>,
 }
 const SLOW: &str = "slow:1";
 
@@ -303,6 +327,7 @@ impl Default for Others {
             slow: tokio::sync::Semaphore::new(0),
             slow_asked: Notify::new(),
             newest: None,
+            notes: Mutex::default(),
         }
     }
 }
@@ -357,7 +382,9 @@ impl Peers for Others {
     fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async { false })
     }
-    fn note(&self, _: &str, _: Document) {}
+    fn note(&self, text: &str, attributes: Document) {
+        self.notes.lock().push((text.to_string(), attributes.get_str("field").map(str::to_string)));
+    }
 }
 
 /// Its log is gone, as after a start in the midst of a copy; only the floor says what it had. Terms come before times.

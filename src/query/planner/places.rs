@@ -80,7 +80,7 @@ pub(super) fn near(
         );
     };
     if let Some(Layout::Plane(grid)) = &index.layout
-        && grid.cell(wanted.center).is_none()
+        && [wanted.center.0, wanted.center.1].iter().any(|x| !(grid.min..=grid.max).contains(x))
     {
         bail!(13027, "point not in interval of [ {}, {} ]", grid.min, grid.max);
     }

@@ -340,7 +340,7 @@ impl Slot {
         let database = self.database.latch.read();
         let mut state = self.latch.write();
         match self.check(&state, database.as_deref(), received, Access::Write) {
-            Ok(()) => f(&mut state).map(Met::Data),
+            Ok(()) => meter::latched(|| f(&mut state)).map(Met::Data),
             Err(Refusal::Stale(e) | Refusal::Unknown(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
         }
@@ -360,7 +360,7 @@ impl Slot {
         let states: Vec<_> = ordered.into_values().map(|slot| (slot, slot.latch.write())).collect();
         let own = states.iter().find(|(slot, _)| slot.ns == self.ns).map(|(_, state)| &**state);
         match own.map_or(Ok(()), |own| self.check(own, database.as_deref(), received, Access::Write)) {
-            Ok(()) => f(states).map(Met::Data),
+            Ok(()) => meter::latched(|| f(states)).map(Met::Data),
             Err(Refusal::Stale(e) | Refusal::Unknown(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
         }

@@ -4,8 +4,10 @@ use crate::local::LocalClient;
 use crate::operation::{ClientInfo, Operation};
 use crate::replication::testing;
 use crate::{Node, Request, ddl, write};
+use document::meter::{self, Overseer, Slice};
 use document::{DocBuf, Document, Result, Value, doc};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use storage::files::MemoryFiles;
 
 /// Runs a command of the database `t` as the dispatcher does.
@@ -450,4 +452,39 @@ async fn an_ordered_insert_of_measurements_ends_with_its_first_error() {
     let errors = reply.get("writeErrors").and_then(Value::as_array).unwrap();
     let places: Vec<_> = errors.iter().map(|e| e.as_document().unwrap().get_i64("index")).collect();
     assert_eq!((reply.get_i64("n"), places), (Some(0), vec![Some(0)]));
+}
+
+/// Sees whether work that is done while the commit gate is held counts as done under a latch.
+struct Watching {
+    node: Arc<Node>,
+    gated: AtomicU32,
+    would_wait: AtomicU32,
+}
+impl Overseer for Watching {
+    fn check(&self, slice: &mut Slice) -> Result<()> {
+        if self.node.gate.try_write().is_none() {
+            self.gated.fetch_add(1, Ordering::SeqCst);
+            self.would_wait.fetch_add(u32::from(!slice.latched), Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Such a wait held the gate, which whoever had the place in the lane came to wait for: the node stood still for good.
+#[tokio::test]
+async fn long_work_of_a_catalog_change_waits_for_no_place_while_it_holds_the_gate() {
+    let node = testing::node(None);
+    let documents: Vec<Value> = (0..200).map(|i| Value::from(doc! { "_id": i, "s": "x" })).collect();
+    ok(&node, doc! { "insert": "c", "documents": documents }).await;
+    let watching = Arc::new(Watching { node: node.clone(), gated: 0.into(), would_wait: 0.into() });
+    let all = vec![Value::from(doc! { "s": { "$type": "string" } }); 500];
+    let index = doc! { "key": { "s": 1 }, "name": "s", "partialFilterExpression": { "$and": all } };
+    let overseer = watching.clone();
+    crate::lane::metered(async {
+        meter::oversee(overseer);
+        ok(&node, doc! { "createIndexes": "c", "indexes": [index] }).await;
+    })
+    .await;
+    assert!(watching.gated.load(Ordering::SeqCst) > 0, "the index is built under the gate");
+    assert_eq!(watching.would_wait.load(Ordering::SeqCst), 0);
 }

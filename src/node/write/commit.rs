@@ -16,7 +16,7 @@ use crate::namespace::{Met, Slot, SlotState};
 use crate::operation::{Operation, Received, SessionId};
 use crate::transaction::{Decision, Transaction};
 use crate::{Node, log_failed};
-use document::{Doc, DocBuf, DocWriter, Result};
+use document::{Doc, DocBuf, DocWriter, Result, meter};
 use parking_lot::RwLockWriteGuard;
 use protocol::session::EntryTime;
 use protocol::transaction::Phase;
@@ -157,7 +157,7 @@ impl Node {
             self.snapshots.before_change(slot, state);
         }
         let mut unit = WideUnit { node: self, op, commit: Commit::open(self.class_of(ns)), states };
-        let out = f(&mut unit);
+        let out = meter::latched(|| f(&mut unit));
         let appended = unit.commit.finish(self, op);
         Ok((out?, appended))
     }

@@ -44,7 +44,7 @@ refused(18536, {$dateToString: {date: "$d", format: "%Q"}});
 refused(ErrorCodes.ConversionFailure, {$dateFromString: {dateString: "nonsense"}});
 refused(ErrorCodes.DurationOverflow, {$dateFromParts: {year: 2000, millisecond: NumberLong("18014398509481984")}});
 refused(40516, {$dateFromParts: {month: 1}});
-refused(5439012, {$dateTrunc: {date: "$s", unit: "day"}});
+refused(5166307, {$dateTrunc: {date: "$s", unit: "day"}});
 refused(40515, {$dateFromParts: {year: "x"}});
 refused([5166403, 5439013], {$dateAdd: {startDate: "$s", unit: "day", amount: 1}});
 refused([ErrorCodes.FailedToParse, 5439014], {$dateAdd: {startDate: "$d", unit: "fortnight", amount: 1}});

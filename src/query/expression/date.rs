@@ -727,7 +727,7 @@ impl Node for Trunc {
         };
         let Some(zone) = zone(&self.timezone, root, vars)? else { return null() };
         let Some(ms) = date.as_ref().and_then(moment) else {
-            bail!(5439012, "$dateTrunc requires 'date' to be a date, but got {}", type_name(&date));
+            bail!(5166307, "$dateTrunc requires 'date' to be a date, but got {}", type_name(&date));
         };
         let Some(size) = bin.as_ref().and_then(document::number::to_i64_exact) else {
             bail!(

@@ -17,7 +17,7 @@ use super::{MemberState, known};
 use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
-use protocol::replication::source::{First, choose, judge, should_change};
+use protocol::replication::source::{First, Serving, choose, judge, should_change};
 use query::matcher::Matcher;
 use runtime::Instant;
 use runtime::simulation::{self, Check};
@@ -247,6 +247,7 @@ impl Node {
 
     pub(super) async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
         self.set_source(index, host);
+        let since = self.replication.now();
         let last = self.last_known();
         let oldest = known(self.end_of_log(host, 1).await?.optime);
         let election_ms = self.replication.look(|m| m.config().map_or(10_000, |c| c.election_timeout_ms()));
@@ -288,9 +289,10 @@ impl Node {
             }
             self.take_metadata(reply.doc()).await?;
             let last = self.last_known();
+            let serving = Serving { since, follows: has_source(reply.doc()) };
             let ends = !self.follows()
                 || self.is_source_forced()
-                || self.replication.look(|m| should_change(m, index, last));
+                || self.replication.look(|m| should_change(m, index, last, serving));
             if ends || id == 0 {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Changed);
@@ -529,6 +531,12 @@ impl Notes {
 /// The batch that a cursor's reply carries, as an array.
 fn batch_of(cursor: Doc<'_>) -> Option<Doc<'_>> {
     cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()
+}
+
+/// Whether the source itself fetches from another member; one that leads does not.
+fn has_source(reply: Doc<'_>) -> bool {
+    let index = reply.get_document("$oplogQueryData").and_then(|data| data.get_i64("syncSourceIndex"));
+    index.is_some_and(|index| index >= 0)
 }
 
 /// The cursor's id and the entries of a batch.

@@ -93,6 +93,8 @@ pub struct Vote {
 pub struct Peer {
     pub up: bool,
     pub state: MemberState,
+    /// When it told that state, in milliseconds; 0: never.
+    pub state_told: u64,
     pub applied: OpTime,
     pub durable: OpTime,
     pub applied_wall: i64,
@@ -115,6 +117,7 @@ impl Default for Peer {
         Peer {
             up: false,
             state: MemberState::Unknown,
+            state_told: 0,
             applied: OpTime::NONE,
             durable: OpTime::NONE,
             applied_wall: 0,
@@ -579,7 +582,7 @@ impl Member {
         peer.up = true;
         peer.heard = now;
         peer.last_heartbeat_wall = wall;
-        peer.state = beat.state;
+        (peer.state, peer.state_told) = (beat.state, now);
         peer.config = beat.config;
         peer.sync_source = beat.sync_source;
         peer.election_time = beat.election_time;

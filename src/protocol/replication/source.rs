@@ -41,10 +41,19 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
     able(true).or_else(|| able(false))
 }
 
+/// What a source that is fetched from says of itself, which its heartbeats say late.
+#[derive(Clone, Copy, Debug)]
+pub struct Serving {
+    /// When it was first asked, in milliseconds: what it said of its state before is old news.
+    pub since: u64,
+    /// It fetches from another member itself.
+    pub follows: bool,
+}
+
 /// Whether another source should be looked for after a batch.
-pub fn should_change(member: &Member, source: usize, last: OpTime) -> bool {
+pub fn should_change(member: &Member, source: usize, last: OpTime, serving: Serving) -> bool {
     let Some(peer) = member.peer(source) else { return true };
-    if !peer.up || !peer.state.is_readable() {
+    if !peer.up || (!peer.state.is_readable() && peer.state_told >= serving.since) {
         return true;
     }
     // Chains end when the configuration forbids them, and after an election. One that leads and catches up asks anybody.
@@ -55,7 +64,7 @@ pub fn should_change(member: &Member, source: usize, last: OpTime) -> bool {
     let newest = member.peers().map(|(_, p)| p.applied).max().unwrap_or(OpTime::NONE);
     let late = (newest.ts >> 32).saturating_sub(peer.applied.ts >> 32) > LAG_MAX_SECS;
     // A source that neither leads nor fetches from anybody, and is not ahead, brings nothing more.
-    let stuck = peer.state != MemberState::Primary && peer.sync_source.is_empty() && peer.applied <= last;
+    let stuck = peer.state != MemberState::Primary && !serving.follows && peer.applied <= last;
     late || (stuck && newest > last)
 }
 

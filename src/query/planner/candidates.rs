@@ -62,8 +62,7 @@ pub(super) struct Bound<'a> {
     /// The conjunct's position in the filter, unless the bound is only a consequence of it.
     conjunct: Option<usize>,
     /// Not where arrays are. A negation: the key null also stands for an empty array on the way, which is not equal to null. Of a
-    /// path with a position every one, since an array there is in the index by its elements, to none of which it is equal; and what
-    /// a missing value meets, since the documents of an array may lack a field whose name is taken for a position.
+    /// path with a position every one, since an array there is in the index by its elements, to none of which it is equal.
     pub(super) only_without_arrays: bool,
     pub(super) test: &'a Test,
 }
@@ -143,8 +142,10 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
         if conjunct.is_none() {
             intervals.exact = false;
         }
-        let only_without_arrays = intervals.takes_missing && cover::has_position(&path);
-        out.push(Bound { path, intervals, conjunct, only_without_arrays, test: &leaf.test });
+        // The documents of an array may lack a field whose name is taken for a position: no key tells of that.
+        if !(intervals.takes_missing && cover::has_position(&path)) {
+            out.push(Bound { path, intervals, conjunct, only_without_arrays: false, test: &leaf.test });
+        }
     }
 }
 
@@ -313,8 +314,8 @@ fn candidate(
     let (mut key_ranges, decided) = ranges::build(&pairs);
     // Under several paths a key does not tell by which of them a document was found.
     let one_path = index.expansion.as_ref().is_none_or(|e| e.paths.exact);
-    // An array at a position is a value to the matcher, whose elements are in the index nevertheless.
-    let at_position = |i: usize| index.multikey && index.key.keys().nth(i).is_some_and(cover::has_position);
+    // An array at a position is a value to the matcher, whose elements are in the index nevertheless, and a position is also a name.
+    let at_position = |i: usize| index.key.keys().nth(i).is_some_and(cover::has_position);
     let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed && one_path && !at_position(i);
     let dropped: Vec<usize> =
         (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();

@@ -516,7 +516,7 @@ pub fn all_documents<'a>(
         let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
         let reply = match inner.request.name() {
             "find" => super::find::find(&inner).await?,
-            _ => aggregate(&inner).await?,
+            _ => run(&inner).await?,
         };
         task.hear_from(&inner);
         rest_of(task, db, body.doc(), reply).await

@@ -3,6 +3,7 @@
 use super::fake::{Fake, NS, run, table};
 use crate::router::paused_migrations::Hold;
 use document::{Document, Result, Timestamp, Value, codes, doc, err};
+use node::cluster_parameters::Copied;
 use node::{Operation, Request};
 use proptest::prelude::*;
 use std::sync::Arc;

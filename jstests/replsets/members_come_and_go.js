@@ -5,6 +5,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {reconfig as reconfigSet} from "jstests/replsets/libs/members.js";
+
 const rst = new ReplSetTest({nodes: 1, settings: {electionTimeoutMillis: 2000}});
 rst.startSet();
 rst.initiate();
@@ -19,18 +21,7 @@ assert.commandWorked(db.c.createIndex({k: 1}));
 const session = {lsid: {id: UUID()}, txnNumber: NumberLong(1)};
 assert.commandWorked(db.runCommand(Object.assign({insert: "c", documents: [{_id: "once"}]}, session)));
 
-function reconfig(change, options = {}) {
-    let reply;
-    // The primary may just be finishing a change of its own.
-    assert.soon(() => {
-        const config = assert.commandWorked(primary.adminCommand({replSetGetConfig: 1})).config;
-        change(config);
-        config.version++;
-        reply = primary.adminCommand(Object.assign({replSetReconfig: config, maxTimeMS: 60000}, options));
-        return reply.code !== ErrorCodes.ConfigurationInProgress;
-    });
-    return reply;
-}
+const reconfig = (change, options) => reconfigSet(rst, change, options);
 
 // Two voters at a time are refused; one is taken, and copies everything.
 const second = rst.add({});

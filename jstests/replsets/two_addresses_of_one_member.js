@@ -5,6 +5,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {reconfig} from "jstests/replsets/libs/members.js";
+
 const rst = new ReplSetTest({nodes: 2, useHostName: false, settings: {electionTimeoutMillis: 2000}});
 rst.startSet();
 const alias = (node) => (/^127\./.test(node.host) ? "localhost" : "127.0.0.1") + ":" + node.port;
@@ -16,17 +18,7 @@ rst.initiate();
 const primary = rst.getPrimary();
 const other = primary.port === first.port ? second : first;
 
-function change(act, options = {}) {
-    let reply;
-    assert.soon(() => {
-        const config = assert.commandWorked(primary.adminCommand({replSetGetConfig: 1})).config;
-        act(config);
-        config.version++;
-        reply = primary.adminCommand(Object.assign({replSetReconfig: config, maxTimeMS: 60000}, options));
-        return reply.code !== ErrorCodes.ConfigurationInProgress;
-    });
-    return reply;
-}
+const change = (act, options) => reconfig(rst, act, options);
 const add = (host) => (c) => c.members.push({_id: 7, host: host});
 for (const options of [{}, {force: true}]) {
     const refused = change(add(alias(primary)), options);

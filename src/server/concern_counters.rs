@@ -14,8 +14,8 @@ struct Levels {
     none: RareCounter,
     /// None given, and the default set for the cluster is local, available or majority.
     cluster: [RareCounter; 3],
-    /// None given and no default set: local, and available, which no default is any more.
-    implicit: [RareCounter; 2],
+    /// None given and no default set, which is local.
+    implicit: RareCounter,
     local: RareCounter,
     available: RareCounter,
     majority: RareCounter,
@@ -30,7 +30,7 @@ impl Levels {
         if !concern.level_given {
             self.none.increment();
             return match default {
-                None => self.implicit[0].increment(),
+                None => self.implicit.increment(),
                 Some(ReadLevel::Available) => self.cluster[1].increment(),
                 Some(ReadLevel::Majority) => self.cluster[2].increment(),
                 Some(_) => self.cluster[0].increment(),
@@ -51,7 +51,7 @@ impl Levels {
             "none": self.none.get(),
             "noneInfo": {
                 "CWRC": { "local": local, "available": available, "majority": majority },
-                "implicitDefault": { "local": self.implicit[0].get(), "available": self.implicit[1].get() },
+                "implicitDefault": { "local": self.implicit.get(), "available": 0i64 },
             },
             "local": self.local.get(),
             "available": self.available.get(),

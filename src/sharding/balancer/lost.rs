@@ -69,7 +69,7 @@ impl UnderWay {
         &self.noted.request
     }
     /// Its end is known, or it was not asked for.
-    pub(super) fn is_over(&mut self) {
+    pub(super) fn end(&mut self) {
         self.is_over = true;
     }
 }

@@ -56,14 +56,14 @@ impl ConfigServer {
     async fn make(&self, chosen: &Chosen, under_way: &mut UnderWay) -> Result<Made> {
         // Stopping the balancer ends the round before its next migration.
         if !self.balancing_now() {
-            under_way.is_over();
+            under_way.end();
             return Ok(Made::Stopped);
         }
         let Chosen { what, collection, .. } = chosen;
         let migrated = self.migrate(under_way.request());
         let made = self.while_heard(&what.from, self.while_heard(&what.to, migrated)).await;
         if !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY)) {
-            under_way.is_over();
+            under_way.end();
         }
         match made {
             Ok(()) => {

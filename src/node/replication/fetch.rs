@@ -289,7 +289,7 @@ impl Node {
             }
             self.take_metadata(reply.doc()).await?;
             let last = self.last_known();
-            let serving = Serving { since, follows: has_source(reply.doc()) };
+            let serving = serving(since, reply.doc());
             let ends = !self.follows()
                 || self.is_source_forced()
                 || self.replication.look(|m| should_change(m, index, last, serving));
@@ -533,10 +533,11 @@ fn batch_of(cursor: Doc<'_>) -> Option<Doc<'_>> {
     cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"))?.as_array()
 }
 
-/// Whether the source itself fetches from another member; one that leads does not.
-fn has_source(reply: Doc<'_>) -> bool {
-    let index = reply.get_document("$oplogQueryData").and_then(|data| data.get_i64("syncSourceIndex"));
-    index.is_some_and(|index| index >= 0)
+/// What a source first asked at `since` says of itself with a batch.
+fn serving(since: u64, reply: Doc<'_>) -> Serving {
+    let data = reply.get_document("$oplogQueryData").unwrap_or(Doc::empty());
+    let applied = data.get_document("lastOpApplied").and_then(read_optime).unwrap_or(OpTime::NONE);
+    Serving { since, follows: data.get_i64("syncSourceIndex").is_some_and(|index| index >= 0), applied }
 }
 
 /// The cursor's id and the entries of a batch.

@@ -48,6 +48,8 @@ pub struct Serving {
     pub since: u64,
     /// It fetches from another member itself.
     pub follows: bool,
+    /// Its newest entry.
+    pub applied: OpTime,
 }
 
 /// Whether another source should be looked for after a batch.
@@ -62,9 +64,10 @@ pub fn should_change(member: &Member, source: usize, last: OpTime, serving: Serv
         return true;
     }
     let newest = member.peers().map(|(_, p)| p.applied).max().unwrap_or(OpTime::NONE);
-    let late = (newest.ts >> 32).saturating_sub(peer.applied.ts >> 32) > LAG_MAX_SECS;
+    let applied = peer.applied.max(serving.applied);
+    let late = (newest.ts >> 32).saturating_sub(applied.ts >> 32) > LAG_MAX_SECS;
     // A source that neither leads nor fetches from anybody, and is not ahead, brings nothing more.
-    let stuck = peer.state != MemberState::Primary && !serving.follows && peer.applied <= last;
+    let stuck = peer.state != MemberState::Primary && !serving.follows && applied <= last;
     late || (stuck && newest > last)
 }
 

@@ -14,7 +14,7 @@ import pymongo
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BIN = pathlib.Path(os.environ.get("TESSERA_BIN", ROOT / "target" / "release"))
+BIN = pathlib.Path(os.environ.get("TESSERA_BIN", ROOT / "target" / "debug"))
 MONGOSH = ROOT / "tests" / "mongosh" / "node_modules" / ".bin" / "mongosh"
 
 
@@ -22,8 +22,10 @@ def free_ports(n):
     """`n` neighbouring ports nobody listens on, below those of the jstests and those that the kernel gives to clients."""
     import random
 
+    # Tests that run beside one another take them from ranges of their own.
+    first = 11000 + 2200 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     for _ in range(200):
-        base = random.randint(11000, 19900)
+        base = random.randint(first, first + 2100)
         sockets = []
         try:
             for i in range(n):
@@ -46,6 +48,12 @@ def until(condition, seconds=20, what="it never came about"):
         assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.05)
     return found
+
+
+def pause(child):
+    """Stops a child by SIGSTOP; all of its threads have stopped when this returns, which on a busy machine takes them a while."""
+    child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 class Process:

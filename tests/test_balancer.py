@@ -1,9 +1,11 @@
 """The balancer of the real binaries: skew evens out under load, defragmentation survives kills, stopping is final."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import bson
@@ -11,7 +13,7 @@ import pymongo
 import pytest
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
-from conftest import BIN, Process, until
+from conftest import BIN, Process, pause, until
 from status_watch import StatusWatch
 from test_kills import Separate
 from test_processes import initiate, listening_port
@@ -209,7 +211,7 @@ def test_a_paused_shard_holds_up_neither_the_others_nor_stopping(separate):
     for base in range(0, 640, 64):
         client.d.c.insert_many([{"_id": base + i, "pad": b"p" * 16_000} for i in range(64)])
     process = separate.running[paused][0].child
-    process.send_signal(signal.SIGSTOP)
+    pause(process)
     try:
         client.admin.command("balancerStart")
         chunks = client.config.chunks
@@ -250,7 +252,7 @@ def test_a_merge_that_a_paused_shard_commits_after_stopping_is_refused(stepwise)
     client.admin.command("balancerStart")
     owner.admin.command("waitForFailPoint", "failCommand", timesEntered=seen + 1, maxTimeMS=120_000)
     process = stepwise.running["s0"][0].child
-    process.send_signal(signal.SIGSTOP)
+    pause(process)
     try:
         client.admin.command("balancerStop")
         stopped = chunks_of(client, "d.c")
@@ -287,7 +289,7 @@ def test_a_shard_paused_while_it_looks_for_split_points_holds_up_no_stopping(ste
     client.admin.command("balancerStart")
     donor.admin.command("waitForFailPoint", "failCommand", timesEntered=seen + 1, maxTimeMS=120_000)
     process = stepwise.running["s0"][0].child
-    process.send_signal(signal.SIGSTOP)
+    pause(process)
     try:
         client.admin.command("balancerStop", maxTimeMS=90_000)
     finally:
@@ -353,7 +355,7 @@ def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(st
     donor.admin.command("waitForFailPoint", "moveChunkHangAtStep5", timesEntered=seen + 1, maxTimeMS=120_000)
     assert donor.config.migrationCoordinators.count_documents({}) == 1
     process = stepwise.running["s0"][0].child
-    process.send_signal(signal.SIGSTOP)
+    pause(process)
     started = time.monotonic()
     try:
         client.admin.command("balancerStop")
@@ -416,6 +418,62 @@ def tiny_chunks(client, ns, shards, count):
     client.config.tags.delete_many({"ns": ns})
     client[db][name].insert_many([{"_id": i, "pad": b"p" * 200} for i in range(count)])
     assert len(chunks_of(client, ns)) == count
+
+
+@pytest.mark.timeout(200)
+def test_more_chunks_than_one_commit_takes_are_merged_in_parts(up):
+    cluster = up("--shards", 2)
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    tiny_chunks(client, "d.c", [cluster.info["shards"][0]["id"]], 12_000)
+    client.admin.command("mergeChunks", "d.c", bounds=[{"_id": MinKey()}, {"_id": MaxKey()}])
+    assert len(chunks_of(client, "d.c")) == 1
+    merges = client.config.changelog.find({"what": "merge", "ns": "d.c"}).sort("$natural", 1)
+    # What a part has made is the first of the next.
+    assert [len(m["details"]["merged"]) for m in merges] == [10_000, 2_001]
+
+
+@pytest.mark.timeout(120)
+def test_what_a_client_writes_to_the_catalog_stays_beside_commands_that_change_other_fields(up):
+    cluster = up("--shards", 2)
+    client = cluster.client()
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    shard = cluster.info["shards"][0]["id"]
+    over = threading.Event()
+
+    def repeat(*commands):
+        with pymongo.MongoClient(cluster.uri) as own:
+            for command in itertools.cycle(commands):
+                if over.is_set():
+                    return
+                own.admin.command(command)
+
+    runners = [threading.Thread(target=repeat, args=commands) for commands in [
+        [{"configureCollectionBalancing": "d.c", "chunkSize": n} for n in (1, 2)],
+        [{"setAllowMigrations": "d.c", "allowMigrations": allow} for allow in (False, True)],
+        [{"addShardToZone": shard, "zone": "z"}, {"removeShardFromZone": shard, "zone": "z"}],
+        [{"balancerStop": 1}, {"balancerStart": 1}],
+    ]]
+    for runner in runners:
+        runner.start()
+    lost, config = [], client.config
+    try:
+        until_when, n = time.monotonic() + 8, 0
+        while time.monotonic() < until_when:
+            n += 1
+            size, window = n % 1000 + 1, {"start": f"00:{n % 60:02}", "stop": "23:59"}
+            for collection, id, field, value in [
+                    (config.collections, "d.c", "noBalance", n % 2 == 0), (config.shards, shard, "maxSize", size),
+                    (config.settings, "balancer", "activeWindow", window)]:
+                collection.update_one({"_id": id}, {"$set": {field: value}}, upsert=id == "balancer")
+                if collection.find_one({"_id": id}).get(field) != value:
+                    lost.append((id, field, n))
+    finally:
+        over.set()
+        for runner in runners:
+            runner.join()
+    print(f"{3 * n} writes")
+    assert lost == []
 
 
 @pytest.mark.timeout(400 + TINY_CHUNKS / 25)
@@ -538,6 +596,53 @@ def test_status_shows_what_the_catalog_says(up, auth):
     # What cannot be asked is said in one line.
     refused = subprocess.run([BIN / "tessera", "status", "mongodb://127.0.0.1:1/"], capture_output=True, text=True, timeout=30)
     assert refused.returncode == 1 and refused.stderr.startswith("error: ")
+
+
+@pytest.mark.timeout(200)
+def test_status_shows_what_it_can_while_a_shard_is_paused_or_gone(separate, workdir):
+    client = separate.client()
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    client.admin.command("split", "d.c", middle={"_id": 0})
+    client.admin.command("moveChunk", "d.c", find={"_id": 0}, to="s1")
+    client.d.c.insert_many([{"_id": i} for i in range(-50, 50)])
+    uri = f"mongodb://127.0.0.1:{separate.running['router0'][1]}/"
+    shown = workdir / "watched.txt"
+    with shown.open("wb") as out:
+        watching = subprocess.Popen([BIN / "tessera", "status", "--watch", uri], stdout=out, stderr=subprocess.STDOUT)
+
+    def status():
+        done = subprocess.run([BIN / "tessera", "status", uri], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def newest():
+        return shown.read_text(errors="replace").split("\x1b[H\x1b[2J")[-1]
+
+    try:
+        page = status()
+        assert "not all answer" not in page and "700 B" in page, page
+        until(lambda: "700 B" in newest(), 60, newest)
+        pause(separate.running["s1"][0].child)
+        try:
+            page = status()
+        finally:
+            separate.running["s1"][0].child.send_signal(signal.SIGCONT)
+        assert "not all answer: sizes: " in page and "unreachable" in page, page
+        assert "700 B" not in page and "s0 1/?  s1 1/?" in page, page
+        separate.running["s1"][0].kill()
+        assert "not all answer: sizes: " in status()
+        # Who watches goes on, and is shown the sizes of before.
+        until(lambda: "not all answer: sizes: " in newest() and "700 B" in newest(), 60, newest)
+        separate.running["router0"][0].kill()
+        until(lambda: "the cluster cannot be asked: " in newest(), 60, newest)
+        for name in ("router0", "s1"):
+            separate.kill_and_restart(name)
+        until(lambda: "balancer full" in newest() and "not all answer" not in newest(), 60, newest)
+        assert watching.poll() is None
+    finally:
+        watching.kill()
+        watching.wait()
 
 
 @pytest.mark.timeout(120)

@@ -71,6 +71,8 @@ def in_session(database, session_id, wanted):
     with database.client.start_session(causal_consistency=False) as session:
         session._materialize()
         session._server_session.session_id = session_id
+        # The driver, which numbers its statements itself, is not to use it again.
+        session._server_session.mark_dirty()
         return database.command(wanted, session=session)
 
 

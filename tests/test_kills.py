@@ -14,7 +14,7 @@ import time
 import uuid
 
 import pymongo
-from conftest import BIN, Process
+from conftest import BIN, Process, pause
 from pymongo import errors
 from pymongo.read_concern import ReadConcern
 from test_exactly_once import NAMES, run_round, sharded
@@ -69,7 +69,7 @@ class Separate:
 
     def freeze(self, name, seconds):
         child = self.running[name][0].child
-        child.send_signal(signal.SIGSTOP)
+        pause(child)
         time.sleep(seconds)
         child.send_signal(signal.SIGCONT)
 

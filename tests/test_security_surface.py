@@ -105,6 +105,31 @@ def test_sections_that_contradict_themselves_are_refused(node):
     assert alive(node)
 
 
+def test_text_that_is_not_utf8_is_refused_in_text_that_is(node):
+    def text(name, value):
+        return b"\2" + name + b"\0" + struct.pack("<i", len(value) + 1) + value + b"\0"
+
+    def document(elements):
+        return struct.pack("<i", len(elements) + 5) + elements + b"\0"
+
+    find, db = text(b"find", b"c"), text(b"$db", b"d")
+    damaged = {
+        "name of a command": b"\x10nosuch\xff\0\1\0\0\0",
+        "name of a collection": text(b"find", b"c\xff\xfe"),
+        "name of an operator": find + b"\3filter\0" + document(b"\3a\0" + document(text(b"$no\xc3", b"x"))),
+        "value": find + b"\3filter\0" + document(text(b"a", b"\xed\xa0\x80")),
+        "pattern": find + b"\3filter\0" + document(b"\x0ba\0\xff\0\0"),
+        "user": text(b"saslStart", b"SCRAM-SHA-256\xff"),
+    }
+    for name, elements in damaged.items():
+        with Raw(node.port) as raw:
+            raw.send(struct.pack("<I", 0) + b"\0" + document(elements + db))
+            # What is not UTF-8 the decoder refuses.
+            reply = raw.receive()
+            assert reply["ok"] == 0 and reply["code"] in (13, 22), (name, reply)
+            assert raw.ask({"ping": 1})["ok"] == 1, name
+
+
 def test_deep_documents_end_no_node(node):
     deep = b"\5\0\0\0\0"
     for _ in range(700):

@@ -1,4 +1,4 @@
-"""Sets of processes under kill -9, SIGSTOP and partitions: what was acknowledged by a majority is there, and there once.
+"""Sets of processes under kill -9, SIGTERM, SIGSTOP and partitions: what was acknowledged by a majority is there, and there once.
 
 TESSERA_TROUBLE_SECONDS says how long; TESSERA_TROUBLE_SEED repeats a choice of troubles."""
 

@@ -16,6 +16,8 @@ from pymongo import errors
 
 # How often messages that are held look whether they may go on.
 HOLD_SECONDS = 0.02
+# For how long a member serves on that has been told to end.
+SERVES_ON_MS = 600
 
 
 def free_port():
@@ -235,6 +237,10 @@ class Member:
     def kill(self):
         self.process.kill()
 
+    def leave(self):
+        """Ends as by its operator: the lead is handed over, and clients are let go, unless this is the second signal."""
+        assert self.process.stop(signal.SIGTERM, 30) == 0
+
     def signal(self, number):
         self.process.child.send_signal(number)
 
@@ -244,7 +250,8 @@ class Set:
 
     def __init__(self, workdir, processes, network, name="rs", n=3, *options, environments=(), election_ms=1500):
         self.name, self.network = name, network
-        options = ("--replSet", name, "--setParameter", "enableTestCommands=1", *options)
+        parameters = ("enableTestCommands=1", f"shutdownTimeoutMillisForSignaledShutdown={SERVES_ON_MS}")
+        options = ("--replSet", name, *(word for p in parameters for word in ("--setParameter", p)), *options)
         self.members = []
         for i in range(n):
             environment = environments[i] if i < len(environments) else None
@@ -282,10 +289,16 @@ class Set:
         """One thing that goes wrong, and is over when this returns."""
         member = chance.choice(self.members + [self.primary() or self.members[0]])
         other = chance.choice([m for m in self.members if m is not member])
-        what = chance.choice(["kill", "stop", "cut", "mute", "deaf", "apart", "flap", "step down"])
+        what = chance.choice(["kill", "leave", "stop", "cut", "mute", "deaf", "apart", "flap", "step down"])
         if what == "kill":
             member.kill()
             time.sleep(chance.random())
+            member.start()
+        elif what == "leave":
+            if chance.random() < 0.3:
+                member.signal(signal.SIGTERM)
+                time.sleep(chance.random())
+            member.leave()
             member.start()
         elif what == "stop":
             member.signal(signal.SIGSTOP)

@@ -23,6 +23,8 @@ assert.eq([[0, 1, 2], [5, 3, 1], []], [value({$range: [0, 3]}), value({$range: [
 assert.eq([[1, "x"], [2, "y"]], value({$zip: {inputs: [[1, 2, 3], ["x", "y"]]}}));
 assert.eq([[1, "x"], [2, "y"], [3, "-"]], value({$zip: {inputs: [[1, 2, 3], ["x", "y"]], useLongestLength: true, defaults: [0, "-"]}}));
 assert.eq([{k: 1}, {k: 2}], value({$sortArray: {input: "$o", sortBy: {k: 1}}}));
+// What is missing counts as null, and equals stay in their order.
+assert.eq([{b: 1}, {k: null}, {b: 2}, {k: 1}], value({$sortArray: {input: [{k: 1}, {b: 1}, {k: null}, {b: 2}], sortBy: {k: 1}}}));
 assert.eq([4, 3, 2, 1], value({$sortArray: {input: "$a", sortBy: -1}}));
 assert.eq([[4, 3], [1, 2], [3, 4], [1]], [value({$maxN: {input: "$a", n: 2}}), value({$minN: {input: "$a", n: 2}}), value({$lastN: {input: "$a", n: 2}}), value({$firstN: {input: "$a", n: 1}})]);
 assert.eq([true, false, true], [value({$isArray: "$a"}), value({$isArray: "$s"}), value({$isArray: [[1]]})]);

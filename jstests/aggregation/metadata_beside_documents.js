@@ -79,3 +79,9 @@ const fails = (code, ...pipeline) =>
 fails(40218, show, {$score: {score: 1}});
 fails(40218, {$facet: {a: [show, {$score: {score: 1}}]}});
 fails(31325, {$project: {a: {$_internalScore: 1}}});
+
+// An exclusion may add them, wherever it names them.
+for (const spec of [{words: 0, text: 0, s: textScore}, {s: textScore, words: 0, text: 0}, {s: textScore, _id: 1, words: 0, text: 0}]) {
+    assert.eq(run(found, {$set: {s: textScore}}, {$unset: ["words", "text"]}, byId), run(found, {$project: spec}, byId), () => tojson(spec));
+}
+assert.commandFailedWithCode(db.runCommand({aggregate: t.getName(), pipeline: [{$project: {words: 0, s: {$add: ["$a", 1]}}}], cursor: {}}), 31252);

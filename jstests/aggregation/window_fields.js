@@ -61,6 +61,16 @@
         [0, 1, 2, 3].map((k) => ({_id: k, made: 9, sum: 9 * k + 162})),
         dense,
     );
+
+    // A value that is left alone by those before it deviates from nothing, which is a whole zero where values leave the frame.
+    const deviations = (from) => coll.aggregate([
+        byDay({d: {$stdDevPop: "$v", window: {documents: [from, "current"]}}}),
+        {$match: {_id: {$in: [0, 4]}}},
+        {$sort: {_id: 1}},
+        {$project: {_id: 0, d: 1, is: {$type: "$d"}}},
+    ]).toArray();
+    assert.eq([{d: 0, is: "int"}, {d: 2, is: "double"}], deviations(-1));
+    assert.eq([{d: 0, is: "double"}, {d: 2, is: "double"}], deviations("unbounded"));
     assert.commandFailedWithCode(
         db.runCommand({
             aggregate: coll.getName(),

@@ -2,6 +2,9 @@
  * Operators look at what runs through currentOp and end it through killOp.
  * Fails when a running operation is not shown with its command, or a killed one goes on or ends as something else than interrupted.
  */
+import { configureFailPoint } from "jstests/libs/fail_point_util.js";
+import { funWithArgs } from "jstests/libs/parallel_shell_helpers.js";
+
 const coll = db.current_op_and_kill_op;
 coll.drop();
 assert.commandWorked(coll.insert({_id: 1}));
@@ -63,3 +66,22 @@ for (const [op, code] of [[null, ErrorCodes.TypeMismatch], [1.5, ErrorCodes.BadV
 }
 assert.commandFailedWithCode(db.runCommand({killOp: 1, op: 1}), ErrorCodes.Unauthorized);
 assert.commandFailedWithCode(db.runCommand({currentOp: 1}), ErrorCodes.Unauthorized);
+
+// A long command is shown as text that is cut off, unless somebody asks for all of it.
+if (db.hello().msg !== "isdbgrid") {
+    const comment = "long " + ObjectId();
+    const point = configureFailPoint(db, "waitInFindBeforeMakingBatch", {nss: coll.getFullName()});
+    const shell = startParallelShell(funWithArgs((name, comment) => {
+        db.getSiblingDB("test").runCommand({find: name, filter: {a: {$in: Array.from({length: 130}, (_, i) => 1000 + i)}}, comment});
+    }, coll.getName(), comment), db.getMongo().port);
+    point.wait();
+    const shown = (stage) => db.getSiblingDB("admin").aggregate([{$currentOp: stage}, {$match: {"command.comment": comment}}]).toArray()[0].command;
+    assert.eq(coll.getName(), shown({}).find);
+    assert.eq(undefined, shown({truncateOps: true}).find);
+    assert.eq(1000, shown({truncateOps: true}).$truncated.length);
+    const command = (options) => assert.commandWorked(db.adminCommand(Object.assign({currentOp: 1, "command.comment": comment}, options))).inprog[0].command;
+    assert(command({}).$truncated.startsWith("{ find: "), tojson(command({})));
+    assert.eq(coll.getName(), command({$truncateOps: false}).find);
+    point.off();
+    shell();
+}

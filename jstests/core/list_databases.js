@@ -23,6 +23,10 @@ assert.eq([name], list({filter: {name: /^list_databases_/}}).databases.map(d => 
 assert.eq([], list({filter: {name: "no_such_database"}}).databases);
 assert(!list({nameOnly: true}).hasOwnProperty("totalSize"));
 assert.contains("admin", list({nameOnly: true}).databases.map(d => d.name));
+const hello = db.hello();
+if (hello.setName || hello.msg === "isdbgrid") {
+    assert.eq([false], list({filter: {name: "config"}}).databases.map(d => d.empty), "sessions and transactions leave something there");
+}
 
 assert.commandFailedWithCode(mine.runCommand({listDatabases: 1}), ErrorCodes.Unauthorized);
 assert.commandFailedWithCode(db.adminCommand({listDatabases: 1, filter: 1}), ErrorCodes.TypeMismatch);

@@ -9,7 +9,7 @@ function dropped(database) {
     assert.commandWorked(db.getSiblingDB(database).dropDatabase());
 }
 
-for (const name of ["with space", "dotted.name.here", "ünïcödé", "dash-under_score", "0", "systematic", "a".repeat(200)]) {
+for (const name of ["with space", "dotted.name.here", "trailing.", "ünïcödé", "dash-under_score", "0", "systematic", "a".repeat(200)]) {
     assert.commandWorked(insert("names_of_namespaces", name), name);
     assert.eq([{_id: 1}], db.getSiblingDB("names_of_namespaces").getCollection(name).find().toArray(), name);
 }

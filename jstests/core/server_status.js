@@ -55,3 +55,31 @@ if (db.hello().msg !== "isdbgrid") {
     assert.eq(["seen", "sent"], Object.keys(asked.mirroredReads));
     assert.eq("object", typeof status().locks);
 }
+
+// How long cursors lived that are gone, by classes.
+const lived = () => Object.values(status().metrics.cursor.lifespan).reduce((sum, n) => sum + Number(n), 0);
+const livedBefore = lived();
+assert.eq(5, coll.find().batchSize(2).itcount());
+assert.lt(livedBefore, lived());
+assert.eq(7, Object.keys(status().metrics.cursor.lifespan).length);
+
+// Which versions of the API an application speaks.
+assert.commandWorked(db.runCommand({ping: 1, apiVersion: "1"}));
+assert.contains("1", status().metrics.apiVersions["MongoDB Shell"]);
+assert.contains("default", status().metrics.apiVersions["MongoDB Shell"]);
+
+if (db.hello().msg !== "isdbgrid") {
+    const builds = Number(status().indexBuilds.total);
+    assert.commandWorked(coll.createIndex({a: 1}));
+    assert.commandWorked(coll.createIndex({b: 1}));
+    assert.lte(builds + 1, Number(status().indexBuilds.total));
+    // A query that has two plans is tried, and its plan remembered once it has won twice.
+    const plans = () => status().metrics.query.planCache.classic;
+    const tried = plans();
+    for (let i = 0; i < 4; i++) {
+        coll.find({a: 1, b: {$exists: false}}).itcount();
+    }
+    assert.lt(Number(tried.misses), Number(plans().misses));
+    assert.lt(Number(tried.hits), Number(plans().hits));
+    assert.lt(0, Number(status().metrics.query.planCache.totalQueryShapes));
+}

@@ -35,3 +35,12 @@ assert.eq(true, coll.validate().valid);
 
 assert.commandFailedWithCode(db.runCommand({validate: "validate_collection_none"}), ErrorCodes.NamespaceNotFound);
 assert.commandFailedWithCode(db.runCommand({validate: coll.getName(), full: true, background: true}), [ErrorCodes.InvalidOptions, ErrorCodes.CommandNotSupported]);
+
+// What was there before the validator may not comply with it: that is counted, and no fault of the collection.
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {a: 8}, validationAction: "warn"}));
+assert.commandWorked(coll.insert({_id: 100, a: 8}));
+const counted = () => replies({}).reduce((total, reply) => total + reply.nNonCompliantDocuments, 0);
+assert.eq(20, counted());
+assert(replies({}).some(reply => reply.warnings.some(text => /not compliant/.test(text))));
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validationLevel: "off"}));
+assert.eq(0, counted());

@@ -75,6 +75,23 @@ assert.eq([1], even.find().toArray().map(doc => doc._id));
 assert(even.drop());
 assert.eq(11, base.find().itcount());
 
+// Definitions are written by commands alone: one written by hand would be checked by nobody, and make no view.
+const definitions = db.getCollection("system.views");
+const byHand = {_id: `${db}.views_by_hand`, viewOn: base.getName(), pipeline: []};
+const refused = reply => assert.commandFailedWithCode(reply, ErrorCodes.InvalidNamespace);
+const before = definitions.find().sort({_id: 1}).toArray();
+refused(definitions.insert(byHand));
+refused(definitions.insert({_id: 1}));
+refused(definitions.update({}, {$set: {viewOn: "other"}}));
+refused(definitions.remove({}));
+refused(db.runCommand({findAndModify: "system.views", query: {_id: byHand._id}, update: byHand, upsert: true}));
+refused(db.runCommand({findAndModify: "system.views", query: {}, remove: true}));
+const bulk = db.adminCommand({bulkWrite: 1, ops: [{insert: 0, document: byHand}], nsInfo: [{ns: definitions.getFullName()}]});
+assert.eq(ErrorCodes.InvalidNamespace, bulk.ok ? bulk.cursor.firstBatch[0].code : bulk.code, tojson(bulk));
+assert.eq(before, definitions.find().sort({_id: 1}).toArray());
+// Nor is the profile written by hand.
+refused(db.getCollection("system.profile").insert({op: "query"}));
+
 // Views of views end at the twentieth.
 const chain = db.getSiblingDB("views_chain");
 chain.dropDatabase();

@@ -18,13 +18,16 @@ function awaitSources(members, wanted) {
 }
 
 const [one, two] = rst.getSecondaries();
-assert.commandWorked(two.adminCommand({replSetSyncFrom: one.host}));
-awaitSources([two], one);
+// One that follows nobody yet, or the other, is left at once.
+for (const [node, wanted] of [[one, rst.getPrimary()], [two, one]]) {
+    assert.commandWorked(node.adminCommand({replSetSyncFrom: wanted.host}));
+    awaitSources([node], wanted);
+}
 assert.commandWorked(reconfig(rst, (config) => { config.settings.chainingAllowed = false; }));
 awaitSources([one, two], rst.getPrimary());
 
 const old = rst.getPrimary();
-assert.commandWorked(one.adminCommand({replSetStepUp: 1}));
+rst.stepUp(one);
 rst.awaitNodesAgreeOnPrimary(60000, rst.nodes, one);
 rst.awaitSecondaryNodes();
 awaitSources([old, two], one);

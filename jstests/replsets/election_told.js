@@ -16,8 +16,7 @@ assert.soon(() => told(old).wMajorityWriteAvailabilityDate instanceof Date);
 
 rst.awaitLastOpCommitted();
 [old, third].forEach(hold);
-assert.commandWorked(next.adminCommand({replSetStepUp: 1}));
-assert.soon(() => next.adminCommand({hello: 1}).isWritablePrimary);
+rst.stepUpNoAwaitReplication(next);
 let metrics = told(next);
 assert.eq("stepUpRequest", metrics.lastElectionReason);
 assert.eq(row(next, old)._id, metrics.priorPrimaryMemberId);

@@ -17,7 +17,7 @@ const index = {createIndexes: "c", indexes: [{key: {at: 1}, name: "at", expireAf
 assert.commandWorked(first.getDB("test").runCommand(index));
 assert.eq(2, held(next).length);
 
-assert.commandWorked(next.adminCommand({replSetStepUp: 1}));
+rst.stepUp(next);
 rst.awaitNodesAgreeOnPrimary(60000, rst.nodes, next);
 assert.soon(() => held(next).length === 1);
 rst.awaitReplication();

@@ -61,7 +61,7 @@ assert.eq("d", assert.commandWorked(test().runCommand(makes)).value.x[0]);
 assert.eq("d", assert.commandWorked(test().runCommand(makes)).value.x[0]);
 
 const successor = rst.getSecondaries()[0];
-assert.commandWorked(successor.adminCommand({replSetStepUp: 1}));
+rst.stepUp(successor);
 assert.soon(() => rst.getPrimary().host === successor.host);
 primary = rst.getPrimary();
 assert.eq(first, values());

@@ -26,8 +26,7 @@ for (let i = 0; i < forms.length; i++) {
     const [from, to] = [rst.getPrimary(), rst.getSecondaries()[0]];
     const first = send(from, i);
     const before = from.getDB("test").c.find().sort({_id: 1}).toArray();
-    rst.awaitReplication();
-    assert.commandWorked(to.adminCommand({replSetStepUp: 1}));
+    rst.stepUp(to);
     rst.awaitNodesAgreeOnPrimary(60000, rst.nodes, to);
     assert.soon(() => to.adminCommand({hello: 1}).isWritablePrimary);
     assert.eq(first, send(to, i), tojson(forms[i]));

@@ -72,7 +72,7 @@ assert.commandWorked(insert(primary, [{_id: "after"}], {w: 3}));
 assert.eq(2, status().isLaggedCount);
 
 // A member that leads no longer limits nothing.
-assert.commandWorked(others[0].adminCommand({replSetStepUp: 1}));
+rst.stepUp(others[0]);
 assert.soon(() => status().targetRateLimit === 1000000000, () => tojson(status()));
 rst.checkReplicatedDataHashes();
 rst.stopSet();

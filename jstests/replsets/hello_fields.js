@@ -22,6 +22,9 @@ for (const command of ["hello", "isMaster"]) {
     }
     assert(reply.lastWrite.lastWriteDate instanceof Date);
     assert(reply.lastWrite.majorityWriteDate instanceof Date);
+    // Drivers compare them between members: they say of one entry the same everywhere.
+    assert.eq(reply.lastWrite.opTime.ts.t * 1000, reply.lastWrite.lastWriteDate.getTime());
+    assert.eq(reply.lastWrite.majorityOpTime.ts.t * 1000, reply.lastWrite.majorityWriteDate.getTime());
     assert.eq(16777216, reply.maxBsonObjectSize);
     assert.eq(48000000, reply.maxMessageSizeBytes);
     assert.eq(100000, reply.maxWriteBatchSize);

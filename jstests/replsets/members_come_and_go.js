@@ -39,7 +39,8 @@ assert.eq(2001, second.getDB("test").c.find().itcount());
 assert.eq(2001, second.getDB("test").c.find({k: {$gte: 0}}).hint({k: 1}).itcount() + 1);
 assert.eq(["_id_", "k_1"], second.getDB("test").c.getIndexes().map((i) => i.name).sort());
 
-// An arbiter.
+// An arbiter. It would change what a write waits for that names no concern.
+assert.commandWorked(primary.adminCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 1}}));
 assert.commandWorked(reconfig((c) => c.members.push({_id: 2, host: third.host, arbiterOnly: true})));
 assert.soon(() => third.adminCommand({hello: 1}).arbiterOnly === true);
 assert.soon(() => assert.commandWorked(primary.adminCommand({replSetGetStatus: 1})).members[2].stateStr === "ARBITER");

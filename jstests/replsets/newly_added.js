@@ -40,6 +40,8 @@ rst.start(pid, {}, true);
 assert.commandWorked(primary.adminCommand({configureFailPoint: "doNotRemoveNewlyAddedOnHeartbeats", mode: "off"}));
 assert.soon(() => !("newlyAdded" in get({$_internalIncludeNewlyAdded: true}).members[1]), "it waits for ever");
 assert.gt(get().version, whole.version);
+const admitted = () => assert.commandWorked(primary.adminCommand({serverStatus: 1})).metrics.repl.reconfig;
+assert.soon(() => Number(admitted().numAutoReconfigsForRemovalOfNewlyAddedFields) === 1, () => tojson(admitted()));
 assert.soon(() => rst.nodes[pid].adminCommand({hello: 1}).isWritablePrimary, "its priority does not count");
 status = assert.commandWorked(rst.nodes[pid].adminCommand({replSetGetStatus: 1}));
 assert.eq([2, 2], [status.votingMembersCount, status.majorityVoteCount], tojson(status));

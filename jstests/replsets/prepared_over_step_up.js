@@ -87,7 +87,7 @@ resetDbpath(rst.getDbPath(id));
 rst.start(id, {}, false);
 rst.awaitSecondaryNodes();
 rst.awaitReplication();
-assert.commandWorked(rst.nodes[id].adminCommand({replSetStepUp: 1}));
+rst.stepUp(rst.nodes[id]);
 assert.soon(() => {
     primary = rst.getPrimary();
     return primary.host === rst.nodes[id].host;

@@ -28,6 +28,8 @@ for (const path of ["apply.batches.num", "network.getmores.num", "network.replSe
 }
 assert.gte(after.network.readersCreated, 1);
 assert.gte(after.syncSource.numSelections, 1);
+assert.eq(1, after.syncSource.numTimesChoseDifferent, () => tojson(after.syncSource));
+assert.eq(after.apply.ops, after.apply.batchSize);
 assert.eq(led.apply.ops, counted(primary).apply.ops);
 
 // The operations among them by kind, those of a transaction or another joint entry one by one.

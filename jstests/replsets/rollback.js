@@ -5,6 +5,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {extractUUIDFromObject} from "jstests/libs/uuid_util.js";
+
 const rst = new ReplSetTest({nodes: 3, settings: {electionTimeoutMillis: 2000}});
 rst.startSet();
 rst.initiate();
@@ -15,6 +17,8 @@ const others = [0, 1, 2].filter((id) => id !== oldId);
 const c = old.getDB("test").c;
 assert.commandWorked(old.getDB("test").runCommand(
     {insert: "c", documents: [{_id: "kept", n: 0}, {_id: "changed", n: 0}], writeConcern: {w: 3, wtimeout: 60000}}));
+assert.commandWorked(old.getDB("test").runCommand({create: "together", writeConcern: {w: 3, wtimeout: 60000}}));
+assert.commandWorked(old.getDB("test").runCommand({create: "before", writeConcern: {w: 3, wtimeout: 60000}}));
 const rbid = assert.commandWorked(old.adminCommand({replSetGetRBID: 1})).rbid;
 
 // Nobody follows: what is written now stays here.
@@ -28,6 +32,13 @@ alone({insert: "c", documents: [{_id: "lost"}]});
 alone({update: "c", updates: [{q: {_id: "changed"}, u: {$inc: {n: 1}}}]});
 alone({delete: "c", deletes: [{q: {_id: "kept"}, limit: 1}]});
 alone({create: "made"});
+// What it has is found under the name that it has by then.
+alone({insert: "before", documents: [{_id: "lost"}]});
+assert.commandWorked(old.adminCommand({renameCollection: "test.before", to: "test.after", writeConcern: {w: 1}}));
+const session = old.startSession();
+session.startTransaction({writeConcern: {w: 1}});
+session.getDatabase("test").together.insert([{_id: "lost"}, {_id: "lost too"}]);
+assert.commandWorked(session.commitTransaction_forTesting());
 sleep(500);
 rst.stop(oldId, 9, {allowedExitCode: MongoRunner.EXIT_SIGKILL});
 others.forEach((id) => assert.commandWorked(rst.nodes[id].adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"})));
@@ -48,9 +59,11 @@ assert.eq(sorted(primary), sorted(back));
 assert(!back.getDB("test").getCollectionNames().includes("made"));
 assert.eq(rbid + 1, assert.commandWorked(back.adminCommand({replSetGetRBID: 1})).rbid);
 assert.eq(3, back.getDB("local").system.replset.findOne().members.length);
-const kept = listFiles(rst.getDbPath(oldId) + "/rollback").flatMap((dir) => listFiles(dir.name));
-assert.eq(1, kept.length, tojson(kept));
-assert.gt(kept[0].size, 0);
+for (const {name, info} of assert.commandWorked(back.getDB("test").runCommand({listCollections: 1})).cursor.firstBatch) {
+    const kept = listFiles(rst.getDbPath(oldId) + "/rollback/" + extractUUIDFromObject(info.uuid));
+    assert.eq(1, kept.length, () => name + ": " + tojson(kept));
+    assert.gt(kept[0].size, 0);
+}
 rst.checkReplicatedDataHashes();
 
 // The log that was cut can be started from.

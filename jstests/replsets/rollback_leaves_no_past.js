@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {hold, insert, letGo} from "jstests/replsets/libs/members.js";
+import {elect, hold, insert, letGo} from "jstests/replsets/libs/members.js";
 
 const rst = new ReplSetTest({nodes: 3, settings: {electionTimeoutMillis: 60000, catchUpTimeoutMillis: 0}});
 rst.startSet();
@@ -24,10 +24,8 @@ assert.commandWorked(old.getDB("test").runCommand(alone));
 // The node is kept as it is, once a second; this change of the collection has its former state kept, too.
 sleep(2500);
 assert.commandWorked(insert(old, [{_id: "lost, too"}]));
-assert.commandWorked(others[0].adminCommand({replSetStepUp: 1}));
-assert.soon(() => others[0].adminCommand({hello: 1}).isWritablePrimary);
+const primary = elect(rst, others);
 others.forEach(letGo);
-const primary = others[0];
 const times = ["first", "second"].map((id) => assert.commandWorked(primary.getDB("test").runCommand(
     {insert: "c", documents: [{_id: id}], writeConcern: {w: "majority", wtimeout: 30000}})).operationTime);
 old.setSecondaryOk();

@@ -56,7 +56,12 @@ assert.eq(primary.host, hello.primary);
 assert.eq(false, hello.isWritablePrimary);
 assert.eq(true, hello.secondary);
 assert(!("electionId" in hello));
-const status = assert.commandWorked(primary.adminCommand({replSetGetStatus: 1}));
+// The primary learns by a heartbeat that a copy is done.
+let status;
+assert.soon(() => {
+    status = assert.commandWorked(primary.adminCommand({replSetGetStatus: 1}));
+    return status.members.every((m) => ["PRIMARY", "SECONDARY"].includes(m.stateStr));
+});
 assert.sameMembers(["PRIMARY", "SECONDARY", "SECONDARY"], status.members.map((m) => m.stateStr));
 assert.eq([2, 2, 3], [status.majorityVoteCount, status.writeMajorityCount, status.votingMembersCount]);
 assert(status.members.every((m) => m.health === 1), tojson(status));

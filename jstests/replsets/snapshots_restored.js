@@ -87,7 +87,7 @@ assert(types.includes("drop c"), tojson(types));
 // Another primary has the snapshot too, and a killed one still has it.
 change();
 assert.commandWorked(db.c.insert({_id: "journaled"}, {writeConcern: {w: 3, j: true}}));
-assert.commandWorked(rst.getSecondaries()[0].adminCommand({replSetStepUp: 1}));
+rst.stepUp(rst.getSecondaries()[0]);
 primary = rst.getPrimary();
 db = primary.getDB("d");
 assert.commandWorked(admin().runCommand({tesseraRestore: "base", writeConcern: {w: 3}}));

@@ -63,3 +63,11 @@ assert.gte(bsonWoCompare({t: s.optimes.durableOpTime.ts}, {t: reply.operationTim
 // The legacy helper, and the wrong database.
 assert.eq(1, rs.status().myState);
 assert.commandFailedWithCode(db.runCommand({replSetGetStatus: 1}), 13);
+
+// What a restart would begin from, for fixtures that wait until there is something.
+if (assert.commandWorked(db.adminCommand({getParameter: 1, enableTestCommands: 1})).enableTestCommands) {
+    const kept = assert.commandWorked(db.adminCommand({replSetTest: 1, getLastStableRecoveryTimestamp: 1})).lastStableRecoveryTimestamp;
+    assert.gt(bsonWoCompare({t: kept}, {t: Timestamp(0, 0)}), 0);
+    assert.lte(bsonWoCompare({t: kept}, {t: status().optimes.appliedOpTime.ts}), 0);
+    assert.commandWorked(db.adminCommand({replSetTest: 1, restartHeartbeats: 1}));
+}

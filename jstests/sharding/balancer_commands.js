@@ -55,9 +55,22 @@ assert(!("firstComplianceViolation" in compliance), tojson(compliance));
 assert.commandFailedWithCode(settings.update({_id: "chunksize"}, {$set: {value: 100000}}), 121);
 assert.commandFailedWithCode(settings.update({_id: "chunksize"}, {$set: {value: "big"}}), 121);
 assert.eq(2, settings.findOne({_id: "chunksize"}).value);
+const windowOf = (start, stop) => settings.update({_id: "balancer"}, {$set: {activeWindow: {start: start, stop: stop}}});
+assert.commandWorked(windowOf("23:30", "6:05"));
+for (const unreadable of ["9pm", "24:00", "6", "06:60", ""]) {
+    assert.commandFailedWithCode(windowOf(unreadable, "7:00"), 121, unreadable);
+}
+assert.docEq({start: "23:30", stop: "6:05"}, settings.findOne({_id: "balancer"}).activeWindow);
+assert.commandWorked(settings.update({_id: "balancer"}, {$unset: {activeWindow: 1}}));
 
 // Not on a shard, not on another database.
 assert.commandFailed(st.shard0.adminCommand({balancerStatus: 1}));
 assert.commandFailedWithCode(st.s.getDB("b").runCommand({balancerStatus: 1}), 13);
 assert.commandFailedWithCode(admin.runCommand({balancerCollectionStatus: "b.absent"}), 118);
+assert.commandFailedWithCode(admin.runCommand({balancerCollectionStatus: 1}), 14);
+assert.commandFailedWithCode(admin.runCommand({balancerCollectionStatus: "b.c", unknownField: 1}), 40415);
+const configure = (fields) => admin.runCommand(Object.assign({configureCollectionBalancing: "b.c"}, fields));
+for (const fields of [{chunkSize: "5"}, {chunkSize: true}, {defragmentCollection: 1}, {enableAutoMerger: "no"}]) {
+    assert.commandFailedWithCode(configure(fields), 14, tojson(fields));
+}
 st.stop();

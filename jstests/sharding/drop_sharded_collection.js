@@ -35,6 +35,26 @@ assert.eq([], testDB.getCollectionNames());
 assert.eq(0, coll.find().itcount());
 assert.eq(0, coll.count());
 
+// Zones may wait for a collection to be sharded, and go with one that never was.
+const waiting = `${testDB}.never_sharded`;
+assert.commandWorked(testDB.never_sharded.insert({x: 1}));
+assert.commandWorked(db.adminCommand({updateZoneKeyRange: waiting, min: {x: 0}, max: {x: 10}, zone: "dropped"}));
+assert.eq({nIndexesWas: 1, ns: waiting}, (({nIndexesWas, ns}) => ({nIndexesWas, ns}))(testDB.runCommand({drop: "never_sharded"})));
+assert.eq(0, config.tags.find({ns: waiting}).itcount());
+assert.eq([], testDB.getCollectionNames());
+// So do those of a time series, of a view, and of what is not there at all.
+assert.commandWorked(testDB.createCollection("series", {timeseries: {timeField: "t", metaField: "m"}}));
+assert.commandWorked(testDB.series.insert({t: new Date(), m: 1}));
+assert.commandWorked(testDB.createView("view", "c", []));
+const zoned = {series: "system.buckets.series", view: "view", absent: "absent"};
+for (const [name, of] of Object.entries(zoned)) {
+    const range = {min: {meta: 0}, max: {meta: 10}, zone: "dropped"};
+    assert.commandWorked(db.adminCommand({updateZoneKeyRange: `${testDB}.${of}`, ...range}), name);
+    assert.commandWorked(testDB.runCommand({drop: name}), name);
+    assert.eq(0, config.tags.find({ns: `${testDB}.${of}`}).itcount(), name);
+    assert(!testDB.getCollectionNames().includes(name), name);
+}
+
 // Again: nothing is there, and that is no error.
 assert.commandWorked(testDB.runCommand({drop: "c"}));
 
@@ -48,5 +68,9 @@ shardByRanges(coll, {z: 1}, [{z: 0}], [second, first]);
 assert.neq(entry.uuid, collectionEntry(coll).uuid);
 assert.eq(0, coll.find().itcount());
 assert.eq(2, coll.getIndexes().length);
-assert.commandWorked(db.adminCommand({removeShardFromZone: second, zone: "dropped"}));
+
+// Those of a database go with it.
+assert.commandWorked(db.adminCommand({updateZoneKeyRange: waiting, min: {x: 0}, max: {x: 10}, zone: "dropped"}));
 assert.commandWorked(testDB.dropDatabase());
+assert.eq(0, config.tags.find({ns: waiting}).itcount());
+assert.commandWorked(db.adminCommand({removeShardFromZone: second, zone: "dropped"}));

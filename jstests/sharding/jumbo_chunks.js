@@ -39,6 +39,7 @@ mark();
 assert.commandWorked(db.adminCommand({clearJumboFlag: ns, find: {x: 5}}));
 assert.eq([false, false, false], jumbo());
 assert.commandFailed(db.adminCommand({clearJumboFlag: ns}));
+assert.commandFailedWithCode(db.adminCommand({clearJumboFlag: ns, find: 5}), 14);
 assert.commandFailed(db.adminCommand({clearJumboFlag: ns, bounds: [{x: 5}, {x: 7}]}));
 assert.commandFailedWithCode(db.adminCommand({clearJumboFlag: `${testDB.getName()}.plain`, find: {x: 1}}), [26, 118]);
 

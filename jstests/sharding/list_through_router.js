@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {collectionEntry, freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {collectionEntry, freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const coll = freshCollection(db, "list_through_router", {x: 1}, [{x: 0}], [first, second]);
@@ -69,12 +69,22 @@ reply = assert.commandWorked(db.adminCommand(
 assert.eq(20, Number(reply.numObjects));
 assert.gt(Number(reply.size), 20 * 100);
 
-// How the data lies.
+// How the data lies: each shard is asked once, however many collections there are.
+const others = 8;
+for (let i = 0; i < others; i++) {
+    assert.commandWorked(db.adminCommand({shardCollection: `${testDB}.more${i}`, key: {_id: "hashed"}}));
+}
+const messages = () => [first, second].map((name) => {
+    const commands = shardConnection(db, name).getDB("admin").serverStatus().metrics.commands;
+    return Number(commands.aggregate.total);
+});
+const askedBefore = messages();
 const [distribution] = db.getSiblingDB("admin").aggregate(
     [{$shardedDataDistribution: {}}, {$match: {ns: coll.getFullName()}}]).toArray();
 const owned = {};
 distribution.shards.forEach((s) => owned[s.shardName] = [Number(s.numOwnedDocuments), Number(s.numOrphanedDocs)]);
 assert.eq({[first]: [30, 0], [second]: [70, 0]}, owned);
+messages().forEach((n, i) => assert.lt(n - askedBefore[i], others, tojson([askedBefore, messages()])));
 
 // Who is there.
 reply = assert.commandWorked(db.adminCommand({listShards: 1}));

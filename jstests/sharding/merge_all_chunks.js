@@ -84,6 +84,10 @@ assert.eq(before.length, chunksOf(coll).length);
 assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: "no such shard"}), 70);
 assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns}), 40414);
 assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: 5}), 14);
+assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: second, ofBalancer: true}), 40415);
+for (const field of ["maxNumberOfChunksToMerge", "maxTimeProcessingChunksMS"]) {
+    assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: second, [field]: "x"}), 14);
+}
 assert.commandWorked(testDB.plain.insert({x: 1}));
 assert.commandFailedWithCode(
     db.adminCommand({mergeAllChunksOnShard: testDB.plain.getFullName(), shard: first}), 118);

@@ -66,6 +66,14 @@ accused(s, "MisplacedCollection", {namespace: `${s.name}.stray`, shard: second})
 assert(s.on(second).stray.drop());
 assert.eq([], found(s.db));
 
+// A shard's own notes of slow operations are in the catalog of none.
+s = scene();
+assert.commandWorked(s.on(second).setProfilingLevel(2));
+assert.eq(0, s.on(second).other.find().itcount());
+assert.gt(s.on(second).system.profile.find().itcount(), 0);
+assert.eq([], found(s.db));
+assert.commandWorked(s.on(second).setProfilingLevel(0));
+
 // The same name, another collection.
 s = scene();
 assert(s.on(second).c.drop());

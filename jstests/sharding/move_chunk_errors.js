@@ -49,6 +49,11 @@ refused({moveRange: ns, min: {x: 0, y: 0}, max: {x: 5, y: 0}, toShard: second}, 
 refused({moveRange: ns, min: {x: 0}}, 40414);
 refused({moveRange: ns, min: {x: 0}, toShard: second, unknownField: 1}, 40415);
 refused({moveRange: ns, min: 5, toShard: second}, 14);
+for (const field of ["forceJumbo", "waitForDelete", "secondaryThrottle"]) {
+    refused({moveRange: ns, min: {x: 0}, toShard: second, [field]: "no"}, 14);
+}
+refused({moveChunk: ns, find: 5, to: second}, 14);
+refused({moveChunk: ns, bounds: 5, to: second}, 14);
 
 // On the wrong kind of node, or database.
 assert.commandFailedWithCode(testDB.runCommand({moveChunk: ns, find: {x: 5}, to: second}), 13);

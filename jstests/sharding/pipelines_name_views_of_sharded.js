@@ -44,9 +44,18 @@ assert.commandWorked(db.adminCommand({split: name + ".later", middle: {k: 10}}))
 assert.commandWorked(db.adminCommand({moveChunk: name + ".later", find: {k: 10}, to: second, _waitForDelete: true}));
 check(other.plain, "later");
 
-// A pipeline on a database that does not exist is looked at as any other.
+// What is asked of a database that does not exist is looked at as any other.
 const nowhere = db.getSiblingDB("pipelines_name_views_nowhere");
 assert.commandFailedWithCode(nowhere.runCommand({aggregate: "c", pipeline: [{$nosuch: 1}], cursor: {}}), 40324);
 assert.commandFailedWithCode(nowhere.runCommand({find: "c", filter: "x"}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(nowhere.runCommand({find: "c", filter: {$nosuch: 1}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(nowhere.runCommand({find: "c", projection: {a: 1, b: 0}}), 31254);
+assert.commandFailedWithCode(nowhere.runCommand({find: "c", sort: {a: 5}}), 15975);
+assert.commandFailedWithCode(nowhere.runCommand({find: "c", collation: {locale: "nosuch"}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(nowhere.runCommand({find: "c", hint: 5}), ErrorCodes.FailedToParse);
+assert.commandFailedWithCode(nowhere.runCommand({count: "c", query: {$nosuch: 1}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(nowhere.runCommand({distinct: "c", key: "a", query: {$nosuch: 1}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(nowhere.runCommand({listCollections: 1, cursor: {batchSize: -1}}), ErrorCodes.BadValue);
+const sensible = {filter: {a: 1}, projection: {a: 1}, sort: {a: 1}, collation: {locale: "de"}, hint: {a: 1}};
+assert.eq([], assert.commandWorked(nowhere.runCommand(Object.assign({find: "c"}, sensible))).cursor.firstBatch);
 testDB.dropDatabase();

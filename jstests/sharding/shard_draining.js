@@ -20,6 +20,9 @@ for (const command of ["shardDrainingStatus", "commitShardRemoval"]) {
 }
 for (const command of ["startShardDraining", "shardDrainingStatus", "stopShardDraining", "commitShardRemoval"]) {
     assert.commandFailedWithCode(run(command, "nope"), ErrorCodes.ShardNotFound, command);
+    assert.commandFailedWithCode(admin.runCommand({[command]: ""}), ErrorCodes.ShardNotFound, command);
+    assert.commandFailedWithCode(admin.runCommand({[command]: 1}), ErrorCodes.TypeMismatch, command);
+    assert.commandFailedWithCode(admin.runCommand({[command]: second, unknownField: 1}), 40415, command);
     assert.commandFailedWithCode(testDB.runCommand({[command]: second}), ErrorCodes.Unauthorized, command);
 }
 assert.commandWorked(run("stopShardDraining"), "there is nothing to stop");
@@ -29,6 +32,19 @@ assert.commandWorked(run("startShardDraining"));
 assert.commandWorked(run("startShardDraining"));
 assert.eq(true, config.shards.findOne({_id: second}).draining);
 assert.commandFailedWithCode(run("startShardDraining", first), ErrorCodes.IllegalOperation);
+// Nothing new is placed there, not even where it is asked for; what is there already stays a while.
+assert.commandFailedWithCode(admin.runCommand({enableSharding: "new", primaryShard: second}), ErrorCodes.ShardNotFound);
+assert.eq(null, config.databases.findOne({_id: "new"}));
+assert.commandWorked(admin.runCommand({enableSharding: "other", primaryShard: second}));
+for (const node of [st.s, st.configRS.getPrimary()]) {
+    const list = (filter) => node.adminCommand({listShards: 1, filter: filter});
+    const names = (filter) => assert.commandWorked(list(filter)).shards.map((shard) => shard._id).sort();
+    assert.eq([[second], [first], [first, second].sort()], [names({draining: true}), names({draining: false}), names({})]);
+    for (const bad of [1, "draining", {draining: 1}, {draining: "true"}]) {
+        assert.commandFailedWithCode(list(bad), ErrorCodes.TypeMismatch, tojson(bad));
+    }
+    assert.commandFailedWithCode(list({_id: first}), 40415);
+}
 let status = assert.commandWorked(run("shardDrainingStatus"));
 assert.eq("ongoing", status.state);
 assert.docEq({chunks: NumberLong(2), dbs: NumberLong(1), jumboChunks: NumberLong(0)},

@@ -51,6 +51,21 @@ assert.commandWorked(remove(first, "east"));
 assert.commandWorked(add(first, "east"));
 assert.commandWorked(remove(second, "east"));
 
+// A zone that is none, or is forgotten, removes nothing.
+for (const wrong of [1, {}, true]) {
+    assert.commandFailedWithCode(range({x: 0}, {x: 10}, wrong), 14);
+}
+assert.commandFailedWithCode(db.adminCommand({updateZoneKeyRange: ns, min: {x: 0}, max: {x: 10}}), 40414);
+assert.commandFailedWithCode(
+    db.adminCommand({updateZoneKeyRange: ns, min: {x: 0}, max: {x: 10}, zone: null, force: true}), 40415);
+assert.commandFailedWithCode(db.adminCommand({updateZoneKeyRange: "nodot", min: {x: 0}, max: {x: 1}, zone: "east"}), 73);
+for (const command of ["addShardToZone", "removeShardFromZone"]) {
+    assert.commandFailedWithCode(db.adminCommand({[command]: 1, zone: "east"}), 14);
+    assert.commandFailedWithCode(db.adminCommand({[command]: "", zone: "east"}), 70);
+    assert.commandFailedWithCode(db.adminCommand({[command]: first, zone: 1}), 14);
+}
+assert.eq([[{x: 0}, {x: 10}, "east"], [{x: 10}, {x: 20}, "west"]], ranges());
+
 // Removing: exactly this range.
 assert.commandWorked(range({x: 0}, {x: 10}, null));
 assert.commandWorked(range({x: 77}, {x: 78}, null));

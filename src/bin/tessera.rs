@@ -4,7 +4,7 @@
 #[global_allocator]
 static ALLOCATOR: document::meter::Counted<mimalloc::MiMalloc> = document::meter::Counted(mimalloc::MiMalloc);
 
-/// Unmaps what was freed by whichever thread; the allocator does so by itself only now and then.
+/// Unmaps what this thread keeps of freed memory, and what no thread does; the allocator does so by itself only now and then.
 #[cfg(feature = "mimalloc")]
 fn give_back() {
     // SAFETY: may be called by any thread at any time.

@@ -17,11 +17,24 @@ pub struct Error {
     pub info: Option<Box<Document>>,
     /// `errorLabels` of the reply.
     pub labels: Vec<&'static str>,
+    pub phase: Phase,
+}
+
+/// When it was that a read or a write failed: commands word what fails while they run as the real server does
+/// ([`Error::while_running`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Before it ran, or nothing is known of it.
+    #[default]
+    Before,
+    Running,
+    /// By an expression that no document has a part in, which the real server evaluates before it runs.
+    Constant,
 }
 
 impl Error {
     pub fn new(code: i32, message: impl Into<String>) -> Error {
-        Error { code, message: message.into(), info: None, labels: Vec::new() }
+        Error { code, message: message.into(), info: None, labels: Vec::new(), phase: Phase::Before }
     }
     pub fn with_info(mut self, info: Document) -> Error {
         self.info = Some(Box::new(info));
@@ -37,6 +50,25 @@ impl Error {
     pub fn context(mut self, context: impl fmt::Display) -> Error {
         self.message = format!("{context} :: caused by :: {}", self.message);
         self
+    }
+    /// Notes when it happened, if that is not noted yet.
+    pub fn at(mut self, phase: Phase) -> Error {
+        if self.phase == Phase::Before {
+            self.phase = phase;
+        }
+        self
+    }
+    /// The error as a command shows it: what happened while it ran has the context `running`, what is wrong with a constant
+    /// expression the context `constant`, if there is one.
+    pub fn while_running(mut self, running: impl FnOnce() -> String, constant: Option<&str>) -> Error {
+        match std::mem::take(&mut self.phase) {
+            Phase::Before => self,
+            Phase::Running => self.context(running()),
+            Phase::Constant => match constant {
+                Some(constant) => self.context(constant),
+                None => self,
+            },
+        }
     }
     pub fn code_name(&self) -> String {
         code_name(self.code)
@@ -205,6 +237,8 @@ codes! {
     INCONSISTENT_REPLICA_SET_NAMES 108 "InconsistentReplicaSetNames" 0;
     CONFIGURATION_IN_PROGRESS 109 "ConfigurationInProgress" 0;
     WRITE_CONFLICT 112 "WriteConflict" 0;
+    INITIAL_SYNC_FAILURE 113 "InitialSyncFailure" 0;
+    INITIAL_SYNC_OPLOG_SOURCE_MISSING 114 "InitialSyncOplogSourceMissing" 0;
     COMMAND_NOT_SUPPORTED 115 "CommandNotSupported" 0;
     CONFLICTING_OPERATION_IN_PROGRESS 117 "ConflictingOperationInProgress" 0;
     NAMESPACE_NOT_SHARDED 118 "NamespaceNotSharded" 0;

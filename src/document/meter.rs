@@ -218,6 +218,19 @@ pub fn bounded<T>(quanta: u32, f: impl FnOnce() -> Result<T>) -> Result<T> {
     f()
 }
 
+/// Runs `f`, whose answer must be whole whatever the operation is to end with: within it nothing is refused. Its work counts for the
+/// next check.
+pub fn unbroken<T>(f: impl FnOnce() -> T) -> T {
+    struct Resume(i64);
+    impl Drop for Resume {
+        fn drop(&mut self) {
+            COUNTERS.with(|c| c.left.set(self.0 - (ENDLESS - c.left.get())));
+        }
+    }
+    let _resume = Resume(COUNTERS.with(|c| c.left.replace(ENDLESS)));
+    f()
+}
+
 /// Whether a latch may be held: what cannot be interrupted in time, or blocks, must not begin there.
 ///
 /// # Errors
@@ -312,6 +325,16 @@ mod tests {
             50,
             "five quanta at once"
         );
+    }
+
+    #[test]
+    fn unbroken_work_is_refused_nothing_and_counts_for_what_follows() {
+        within(&mut Oversight(Some(Arc::new(Limit(AtomicU32::new(0), 3)))), || {
+            unbroken(|| work(QUANTUM as usize * 10)).unwrap();
+            assert_eq!(work(1).unwrap_err().code, 50);
+            assert!(spent() >= QUANTUM * 10, "{}", spent());
+        });
+        unbroken(|| work(10)).unwrap();
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! all cells inside it (one range of ids) and all cells that contain it.
 
 use crate::Geometry;
+use document::{Result, meter};
 use s2rst::s2::CellId;
 use s2rst::s2::Level;
 use s2rst::s2::Region as S2Region;
 use s2rst::s2::region_coverer::RegionCoverer;
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 /// The coarsest and the finest level of cells, and the most of them for one geometry.
@@ -29,6 +31,29 @@ fn level(n: u8) -> Level {
     Level::try_from(n.min(30)).expect("a level is at most 30")
 }
 
+/// What a covering costs, in units of the meter, beside that of the vertices; and how often a line looks at all of its vertices for one.
+const COVERING_UNITS: usize = 4000;
+const COMPARED: usize = 20;
+
+/// A region of more parts is covered by a few cells for each, which are larger than need be but take no time to find.
+const CLOSELY_MAX: usize = 100;
+
+/// The most cells in which an index is looked into.
+const CELLS_MAX: usize = 2000;
+
+/// Takes larger cells in place of many.
+fn coarsen(cells: &mut Vec<CellId>) {
+    let mut finest = 30;
+    while cells.len() > CELLS_MAX && finest > 0 {
+        finest -= 1;
+        for cell in cells.iter_mut().filter(|cell| cell.level() > level(finest)) {
+            *cell = cell.parent_at_level(level(finest));
+        }
+        cells.sort_unstable();
+        cells.dedup();
+    }
+}
+
 impl Levels {
     fn coverer(&self) -> RegionCoverer {
         RegionCoverer::new()
@@ -38,19 +63,24 @@ impl Levels {
     }
 
     /// The ids under which the geometry is kept, ascending.
-    pub fn of(&self, g: &Geometry) -> Vec<i64> {
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn of(&self, g: &Geometry) -> Result<Vec<i64>> {
         let coverer = self.coverer();
         let mut ids: Vec<CellId> =
             g.points.iter().map(|p| CellId::from_point(p).parent_at_level(level(self.finest))).collect();
-        let mut cover = |region: &dyn S2Region| {
+        let mut cover = |region: &dyn S2Region, vertices: usize| {
+            meter::spend(COVERING_UNITS + vertices)?;
             ids.extend(coverer.covering(region).cell_ids().iter().copied());
+            Ok(())
         };
-        g.lines.iter().for_each(|l| cover(l));
-        g.polygons.iter().for_each(|p| cover(p));
+        g.lines.iter().try_for_each(|l| cover(l, COMPARED * l.num_vertices()))?;
+        g.polygons.iter().try_for_each(|p| cover(p, p.num_vertices()))?;
         let mut ids: Vec<i64> = ids.into_iter().map(|id| id.id() as i64).collect();
         ids.sort_unstable();
         ids.dedup();
-        ids
+        Ok(ids)
     }
 
     /// The ranges of ids under which whatever meets the region is kept.
@@ -63,17 +93,26 @@ impl Levels {
                 cells.extend(
                     g.points.iter().map(|p| CellId::from_point(p).parent_at_level(level(self.finest))),
                 );
-                g.lines.iter().for_each(|l| cells.extend(coverer.covering(l).cell_ids().iter().copied()));
-                g.polygons.iter().for_each(|p| cells.extend(coverer.covering(p).cell_ids().iter().copied()));
+                let closely = g.parts() <= CLOSELY_MAX;
+                let mut cover = |region: &dyn S2Region| match closely {
+                    true => cells.extend(coverer.covering(region).cell_ids().iter().copied()),
+                    false => cells.extend(region.cell_union_bound()),
+                };
+                g.lines.iter().for_each(|l| cover(l));
+                g.polygons.iter().for_each(|p| cover(p));
+                coarsen(&mut cells);
             }
             crate::Region::Flat(_) => return vec![i64::MIN..=i64::MAX],
         }
-        let mut out = Vec::new();
+        let (mut out, mut seen) = (Vec::new(), HashSet::new());
         for cell in cells {
             out.push(cell.range_min().id() as i64..=cell.range_max().id() as i64);
             let mut above = cell;
             while !above.is_face() {
                 above = above.parent();
+                if !seen.insert(above) {
+                    break;
+                }
                 out.push(above.id() as i64..=above.id() as i64);
             }
         }
@@ -182,6 +221,10 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// Whether the index can tell where it keeps what meets the region.
+    pub fn reads(&self, region: &crate::Region) -> bool {
+        matches!(self, Layout::Plane(_)) == matches!(region, crate::Region::Flat(_))
+    }
     /// Where the index keeps what meets the region; `None` where it cannot tell.
     pub fn ranges(&self, region: &crate::Region) -> Option<Vec<RangeInclusive<i64>>> {
         match (self, region) {

@@ -5,9 +5,10 @@
 //! polygons larger than a hemisphere.
 
 use crate::Geometry;
-use crate::geometry::{ring, sphere_point};
+use crate::geometry::sphere_point;
 use crate::legacy::{self, Pair};
-use document::{Doc, Result, ValueRef, bail};
+use crate::ring;
+use document::{Doc, Element, Result, ValueRef, bail, meter};
 use s2rst::s2::polyline::Polyline;
 use s2rst::s2::{Loop, Point, Polygon};
 
@@ -33,7 +34,7 @@ pub fn kind(d: Doc<'_>) -> Option<&'static str> {
 /// Reads a GeoJSON object.
 ///
 /// # Errors
-/// BadValue (2) says what is wrong with it.
+/// BadValue (2) says what is wrong with it; those of [`meter::spend`].
 pub fn read(d: Doc<'_>) -> Result<Geometry> {
     let Some(kind) = kind(d) else {
         let shown = d.get("type").map_or("missing".to_string(), |v| document::shell::value(&v.to_value()));
@@ -147,7 +148,11 @@ fn positions(v: ValueRef<'_>) -> Result<Vec<Pair>> {
     let ValueRef::Array(items) = v else {
         bail!(BAD_VALUE, "GeoJSON coordinates must be an array of coordinates")
     };
-    items.iter().map(|e| position(e.value())).collect()
+    let counted = |e: Element<'_>| {
+        meter::spend(1)?;
+        position(e.value())
+    };
+    items.iter().map(counted).collect()
 }
 
 fn line(v: ValueRef<'_>) -> Result<Polyline> {
@@ -177,7 +182,7 @@ fn polygon(v: ValueRef<'_>, strict: bool) -> Result<Polygon> {
         if points.len() < 4 {
             bail!(BAD_VALUE, "Loop must have at least 3 different vertices");
         }
-        let mut one = ring(&points);
+        let mut one = ring::of(&points);
         check_loop(&one)?;
         if !strict {
             one.normalize();
@@ -189,6 +194,7 @@ fn polygon(v: ValueRef<'_>, strict: bool) -> Result<Polygon> {
         bail!(BAD_VALUE, "Only one simple loop is allowed in a big polygon");
     }
     for hole in &loops[1..] {
+        meter::spend(hole.num_vertices() + shell.num_vertices() / 8)?;
         if !shell.contains_loop(hole) {
             bail!(
                 BAD_VALUE,
@@ -203,34 +209,22 @@ fn check_loop(one: &Loop) -> Result<()> {
     if one.num_vertices() < 3 {
         bail!(BAD_VALUE, "Loop must have at least 3 different vertices");
     }
+    meter::spend(one.num_vertices())?;
     let whole = Polygon::from_loops(vec![one.clone()]);
-    let reason = one.validate().err().or_else(|| whole.validate().err());
-    if let Some(reason) = reason.or_else(|| crossing(one)) {
-        bail!(BAD_VALUE, "Loop is not valid: {reason}");
+    let reason = match one.validate().err().or_else(|| whole.validate().err()) {
+        Some(reason) => Some(reason),
+        None => crossing(one)?,
+    };
+    match reason {
+        Some(reason) => bail!(BAD_VALUE, "Loop is not valid: {reason}"),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Two edges of the loop that cross.
-fn crossing(one: &Loop) -> Option<String> {
-    use s2rst::s2::edge_crosser::EdgeCrosser;
-    use s2rst::s2::edge_crossings::Crossing;
-    let n = one.num_vertices();
-    let at = |i: usize| one.vertex(i % n);
-    for i in 0..n {
-        for j in i + 1..n {
-            if (0..n).contains(&i) && at(i) == at(j) {
-                return Some(format!("Duplicate vertices: {i} and {j}"));
-            }
-        }
+/// Two vertices of the loop that are the same, or two of its edges that cross.
+fn crossing(one: &Loop) -> Result<Option<String>> {
+    if let Some((i, j)) = ring::repeated_vertices(one)? {
+        return Ok(Some(format!("Duplicate vertices: {i} and {j}")));
     }
-    for i in 0..n {
-        let mut crosser = EdgeCrosser::new(at(i), at(i + 1));
-        for j in i + 2..n {
-            if (j + 1) % n != i && crosser.crossing_sign(at(j), at(j + 1)) == Crossing::Cross {
-                return Some(format!("Edges {i} and {j} cross"));
-            }
-        }
-    }
-    None
+    Ok(ring::crossing_edges(one)?.map(|(i, j)| format!("Edges {i} and {j} cross")))
 }

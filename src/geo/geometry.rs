@@ -4,7 +4,7 @@ use crate::legacy::Pair;
 use s2rst::s1::Angle;
 use s2rst::s2::Region as S2Region;
 use s2rst::s2::polyline::Polyline;
-use s2rst::s2::{Cap, Cell, LatLng, Loop, Point, Polygon};
+use s2rst::s2::{Cap, Cell, LatLng, Point, Polygon};
 
 /// Points, lines and polygons; a GeoJSON value of any type is one of these.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,9 @@ pub struct Geometry {
     /// The plane coordinates where the value is one point.
     pub flat: Option<Pair>,
 }
+
+/// So many vertices are as much work to compare with as a part of its own.
+const VERTICES_A_PART: usize = 16;
 
 /// A point of the sphere from longitude and latitude in degrees.
 pub fn sphere_point((lng, lat): Pair) -> Point {
@@ -32,6 +35,13 @@ impl Geometry {
         self.points.extend(other.points);
         self.lines.extend(other.lines);
         self.polygons.extend(other.polygons);
+    }
+
+    /// How many points, lines and polygons there are, of which one of many vertices counts as several.
+    pub fn parts(&self) -> usize {
+        let lines = self.lines.iter().map(|l| 1 + l.num_vertices() / VERTICES_A_PART);
+        let polygons = self.polygons.iter().map(|p| 1 + p.num_vertices() / VERTICES_A_PART);
+        self.points.len() + lines.sum::<usize>() + polygons.sum::<usize>()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -67,7 +77,7 @@ impl Geometry {
     /// Whether one of the polygons contains each part of `other`.
     pub fn contains(&self, other: &Geometry) -> bool {
         let point = |p: &Point| self.polygons.iter().any(|polygon| polygon.contains_point(p));
-        let line = |l: &Polyline| self.polygons.iter().any(|polygon| polygon.clone().contains_polyline(l));
+        let line = |l: &Polyline| self.polygons.iter().any(|polygon| contains_line(polygon, l));
         let polygon = |b: &Polygon| self.polygons.iter().any(|a| a.contains_polygon(b));
         !other.is_empty()
             && other.points.iter().all(point)
@@ -91,15 +101,19 @@ impl Geometry {
     }
 }
 
+/// Below this length, in radians, a line is a point to the library, which finds nothing of it outside of any polygon.
+const LINE_RADIANS_MIN: f64 = 1e-14;
+
+fn contains_line(polygon: &Polygon, line: &Polyline) -> bool {
+    let vertices = line.vertices_vec();
+    let length: f64 = vertices.windows(2).map(|edge| edge[0].distance(edge[1]).radians()).sum();
+    match vertices.first().filter(|_| length < LINE_RADIANS_MIN) {
+        Some(point) => polygon.contains_point(point),
+        None => polygon.clone().contains_polyline(line),
+    }
+}
+
 /// A cap of the sphere around a point, its radius in radians.
 pub fn cap(center: Point, radius: f64) -> Cap {
     Cap::from_center_angle(center, Angle::from_radians(radius.min(std::f64::consts::PI)))
-}
-
-/// A ring as a loop, without its repeated last vertex and its repeated neighbours.
-pub(crate) fn ring(points: &[Pair]) -> Loop {
-    let mut vertices: Vec<Point> = points.iter().map(|p| sphere_point(*p)).collect();
-    vertices.pop();
-    vertices.dedup();
-    Loop::new(vertices)
 }

@@ -22,6 +22,7 @@ pub mod geojson;
 pub mod geometry;
 pub mod legacy;
 pub mod region;
+mod ring;
 #[cfg(test)]
 mod tests;
 

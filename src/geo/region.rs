@@ -3,7 +3,7 @@
 use crate::flat::Flat;
 use crate::geometry::cap;
 use crate::{Geometry, geojson, legacy};
-use document::{Doc, ValueRef};
+use document::{Doc, Result, ValueRef, codes};
 use s2rst::s2::{Cap, Point};
 
 /// A region to find geometries in.
@@ -21,6 +21,16 @@ impl Region {
     /// A cap around a point, the radius in radians.
     pub fn around(center: Point, radius: f64) -> Region {
         Region::Cap(cap(center, radius))
+    }
+
+    /// Of how many parts it is: what is compared with it is compared with each.
+    pub fn parts(&self) -> usize {
+        match self {
+            Region::Sphere(own) => own.parts(),
+            Region::Cap(_) => 1,
+            Region::Flat(Flat::Polygon(vertices)) => vertices.len(),
+            Region::Flat(Flat::Box(..) | Flat::Circle(..)) => 1,
+        }
     }
 
     /// Whether the geometry lies in the region.
@@ -43,10 +53,17 @@ impl Region {
 }
 
 /// The geometry that a stored value is; `None` when it is none, or a faulty one.
-pub fn stored(v: ValueRef<'_>) -> Option<Geometry> {
+///
+/// # Errors
+/// Those of [`document::meter::spend`].
+pub fn stored(v: ValueRef<'_>) -> Result<Option<Geometry>> {
     match v {
-        ValueRef::Document(d) if is_geojson(d) => geojson::read(d).ok(),
-        v => legacy::point(v).map(Geometry::of_point),
+        ValueRef::Document(d) if is_geojson(d) => match geojson::read(d) {
+            Ok(geometry) => Ok(Some(geometry)),
+            Err(faulty) if faulty.code == codes::BAD_VALUE => Ok(None),
+            Err(ended) => Err(ended),
+        },
+        v => Ok(legacy::point(v).map(Geometry::of_point)),
     }
 }
 

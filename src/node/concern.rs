@@ -10,9 +10,13 @@ use document::{Document, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
 
 /// Ends of a wait after which the write is there, and nobody knows whether it stays: this member stepped down, or a new
-/// configuration has no such mode or tag.
-const LEAVE_OPEN: [i32; 3] =
-    [codes::PRIMARY_STEPPED_DOWN, codes::UNKNOWN_REPL_WRITE_CONCERN, codes::NO_SUCH_KEY];
+/// configuration has no such mode or tag, or too few members.
+const LEAVE_OPEN: [i32; 4] = [
+    codes::PRIMARY_STEPPED_DOWN,
+    codes::UNKNOWN_REPL_WRITE_CONCERN,
+    codes::NO_SUCH_KEY,
+    codes::UNSATISFIABLE_WRITE_CONCERN,
+];
 
 impl Node {
     /// Waits as the operation's write concern asks for everything the operation committed. Answers the

@@ -11,8 +11,9 @@ use crate::memory;
 use crate::operation::{Operation, ReadLevel, SessionId};
 use crate::read::rows::Rows;
 use crate::transaction::Transaction;
-use document::{DocBuf, Error, Result, bail, codes, err};
+use document::{DocBuf, Document, Error, Result, Value, bail, codes, err};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -51,7 +52,49 @@ pub struct Cursor {
     pub batches: u64,
 }
 
+/// Ends of the classes in which cursors' lives are counted, in seconds; the last class has none.
+const LIFE_SECONDS: [u64; 6] = [1, 5, 15, 30, 60, 600];
+const LIFE_NAMES: [&str; 7] = [
+    "lessThan1Second",
+    "lessThan5Seconds",
+    "lessThan15Seconds",
+    "lessThan30Seconds",
+    "lessThan1Minute",
+    "lessThan10Minutes",
+    "greaterThanOrEqual10Minutes",
+];
+
+/// How long the cursors lived that are gone: a count for each class.
+#[derive(Default)]
+pub struct Lives([AtomicU64; 7]);
+
+impl Lives {
+    /// A life that begins now, and is counted when it is dropped.
+    pub fn begin(self: &Arc<Lives>) -> Life {
+        Life { began: Instant::now(), counted: self.clone() }
+    }
+    pub fn counts(&self) -> [u64; 7] {
+        self.0.each_ref().map(|n| n.load(Ordering::Relaxed))
+    }
+}
+
+/// The life of one cursor.
+pub struct Life {
+    began: Instant,
+    counted: Arc<Lives>,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        let seconds = self.began.elapsed().as_secs();
+        let class = LIFE_SECONDS.iter().position(|end| seconds < *end).unwrap_or(LIFE_SECONDS.len());
+        self.counted.0[class].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 struct Entry {
+    /// Dropped with the entry.
+    _life: Life,
     ns: String,
     session: Option<SessionId>,
     transaction: Option<i64>,
@@ -71,6 +114,7 @@ pub struct Cursors {
     timed_out: AtomicU64,
     opened: AtomicU64,
     more_than_one_batch: AtomicU64,
+    lives: Arc<Lives>,
     idle_ms: AtomicI64,
     next_reap_ms: AtomicI64,
 }
@@ -82,6 +126,7 @@ impl Default for Cursors {
             timed_out: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             more_than_one_batch: AtomicU64::new(0),
+            lives: Arc::default(),
             idle_ms: AtomicI64::new(IDLE_MS),
             next_reap_ms: AtomicI64::new(0),
         }
@@ -97,6 +142,19 @@ pub struct CursorMetrics {
     pub timed_out: u64,
     pub total_opened: u64,
     pub more_than_one_batch: u64,
+    /// See [`Lives`].
+    pub lives: [u64; 7],
+}
+
+impl CursorMetrics {
+    /// `lifespan`: how many cursors that are gone lived how long.
+    pub fn lifespans(&self) -> Document {
+        LIFE_NAMES
+            .iter()
+            .zip(self.lives)
+            .map(|(name, n)| ((*name).to_string(), Value::from(n as i64)))
+            .collect()
+    }
 }
 
 /// What killing a cursor came to.
@@ -139,6 +197,7 @@ impl Cursors {
         entries.insert(
             id,
             Entry {
+                _life: self.lives.begin(),
                 ns: cursor.ns.clone(),
                 session: cursor.session,
                 transaction: cursor.transaction,
@@ -287,6 +346,7 @@ impl Cursors {
             timed_out: self.timed_out.load(Ordering::Relaxed),
             total_opened: self.opened.load(Ordering::Relaxed),
             more_than_one_batch: self.more_than_one_batch.load(Ordering::Relaxed),
+            lives: self.lives.counts(),
         }
     }
     /// The idle cursors.

@@ -88,6 +88,7 @@ pub const NAMES: &[&str] = &[
     "failCommand",
     "failGetMoreAfterCursorCheckout",
     "failIndexBuildOnCommit",
+    "failInitialSyncWithBadHost",
     "failMigrationCommit",
     "failMigrationOnRecipient",
     "forceSyncSourceCandidate",

@@ -17,6 +17,7 @@ pub mod change_stream;
 pub mod cluster_parameters;
 pub mod concern;
 pub mod cursor;
+pub mod db_check;
 pub mod ddl;
 pub mod default_time;
 pub mod exec;
@@ -28,6 +29,7 @@ pub mod local;
 pub mod log_components;
 pub mod maintenance;
 pub mod memory;
+pub mod metadata_errors;
 pub mod namespace;
 pub mod observer;
 pub mod open;
@@ -104,6 +106,7 @@ pub struct Node {
     /// The buckets of time series that are being filled.
     pub series: timeseries::Catalog,
     pub ttl: ttl::Totals,
+    pub db_checks: db_check::Checks,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
     /// Where the functions of clients run; set by the server unless scripting is disabled.
@@ -177,8 +180,8 @@ impl Node {
         let disk = disk.unwrap_or_else(|| self.disk_use_by_default.load(Ordering::Relaxed));
         let space = disk.then(|| self.temporary.clone() as _);
         let told = vec![op.spills(), self.spills.clone()];
-        let (bytes_max, context) = (Some(self.limits.read().sort), exec::sorter::IN_FIND);
-        exec::sorter::Means { bytes_max, space, account: None, told, context }
+        let bytes_max = Some(self.limits.read().sort);
+        exec::sorter::Means { bytes_max, space, account: None, told }
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
     /// collection or view. An empty document names none.

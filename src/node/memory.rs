@@ -51,6 +51,9 @@ const PRESSED_PERCENT: usize = 60;
 const CALM_SLACK_BYTES: usize = 64 * 1024 * 1024;
 /// How often it gives back then, so that memory comes back when all is over.
 const CALM: Duration = Duration::from_secs(1);
+/// What it may keep for longer than [`RARELY`]: what is left of a large piece of work long ago helps none that is to come.
+const OLD_SLACK_BYTES: usize = 16 * 1024 * 1024;
+const RARELY: Duration = Duration::from_secs(10);
 /// Above this part of the ceiling it gives back at every look: what is kept there keeps operations from what they need.
 const FULL_PERCENT: usize = 85;
 /// Below it, giving back takes at most one part in so many of a thread's time.
@@ -122,11 +125,13 @@ pub(crate) fn check_growth(op: &Operation, ns: &str) -> Result<()> {
 /// Looks at the resident memory, regularly; holds when the allocator may be asked again to give back.
 pub struct Watch {
     again: Instant,
+    /// When the allocator was last asked.
+    asked: Instant,
 }
 
 impl Default for Watch {
     fn default() -> Watch {
-        Watch { again: Instant::now() }
+        Watch { again: Instant::now(), asked: Instant::now() }
     }
 }
 
@@ -140,13 +145,15 @@ impl Watch {
         let (pressed, full) = (above(PRESSED_PERCENT), above(FULL_PERCENT));
         let worth =
             if pressed { ceiling / (4 * SLACK_SHARE) } else { (ceiling / SLACK_SHARE).min(CALM_SLACK_BYTES) };
-        if kept <= worth || (now < self.again && !full) {
+        let old = kept > OLD_SLACK_BYTES && now.duration_since(self.asked) > RARELY;
+        if !old && (kept <= worth || (now < self.again && !full)) {
             RESIDENT.store(held, Ordering::Relaxed);
             return;
         }
         give_back();
         let rest = now.elapsed() * GIVE_BACK_SHARE;
-        self.again = Instant::now() + if pressed { rest } else { rest.max(CALM) };
+        self.asked = Instant::now();
+        self.again = self.asked + if pressed { rest } else { rest.max(CALM) };
         RESIDENT.store(resident(), Ordering::Relaxed);
     }
 }
@@ -310,5 +317,21 @@ mod tests {
         );
         kept.set(0);
         look(0);
+        little_that_is_kept_for_long_is_given_back_too();
+    }
+
+    fn little_that_is_kept_for_long_is_given_back_too() {
+        let mut watch = Watch::default();
+        let mut asked = 0;
+        for (kept, since, expected) in [
+            (OLD_SLACK_BYTES * 2, Duration::ZERO, 0),
+            (OLD_SLACK_BYTES / 2, RARELY * 2, 0),
+            (OLD_SLACK_BYTES * 2, RARELY * 2, 1),
+            (OLD_SLACK_BYTES * 2, Duration::ZERO, 1),
+        ] {
+            watch.asked = Instant::now() - since;
+            watch.look(|| meter::allocated() + kept, || asked += 1);
+            assert_eq!(asked, expected, "{kept} bytes for {since:?}");
+        }
     }
 }

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage::Collection;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// What a request wants of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,8 @@ pub struct Slot {
     /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
     /// to leave. Nothing is waited for by who holds it exclusively.
     pub ranges: Ranges,
+    /// Wakes those who follow a capped collection when it changes, still under the latch.
+    pub(crate) written: Notify,
     standstill: Arc<Standstill>,
     learner: Arc<OnceLock<Arc<dyn Learner>>>,
 }
@@ -400,12 +402,24 @@ impl Slot {
     }
 }
 
+/// Latches all of `slots`, which stand in namespace order, exclusively, without a version check; `None`: others hold one of them.
+pub(crate) fn latch_all<'a>(
+    slots: &[&'a Slot],
+    patience: &mut Patience,
+) -> Option<Vec<(&'a Slot, RwLockWriteGuard<'a, SlotState>)>> {
+    let all = |latch: &dyn Fn(&'a Slot) -> Option<RwLockWriteGuard<'a, SlotState>>| {
+        slots.iter().map(|slot| Some((*slot, latch(slot)?))).collect()
+    };
+    patience
+        .attempt(|| all(&|slot| slot.latch.try_write()), |time| all(&|slot| slot.latch.try_write_for(time)))
+}
+
 /// How an operation takes a latch that others hold. It lets its worker do other work meanwhile, since a worker that
 /// sleeps over a latch of a microsecond leaves a core idle for many. An operation that was passed over often queues for
 /// the latch, so that it has its turn; but only for a moment at a time, so that a latch held for long (an update whose
 /// expression explodes) never holds the workers too.
 #[derive(Default)]
-struct Patience {
+pub(crate) struct Patience {
     yielded: u32,
 }
 
@@ -415,7 +429,7 @@ const QUEUE_TIME: Duration = Duration::from_micros(500);
 
 impl Patience {
     /// The guard; `None`: yield, and try again.
-    fn attempt<G>(
+    pub(crate) fn attempt<G>(
         &mut self,
         attempt: impl FnOnce() -> Option<G>,
         queue: impl FnOnce(Duration) -> Option<G>,
@@ -430,7 +444,7 @@ impl Patience {
 }
 
 /// Waits for the end of a critical section, or lets others run where only the latch was taken.
-async fn wait_or_yield(op: &Operation, section: Option<watch::Receiver<bool>>) -> Result<()> {
+pub(crate) async fn wait_or_yield(op: &Operation, section: Option<watch::Receiver<bool>>) -> Result<()> {
     match section {
         Some(signal) => wait_for_end(op, signal).await,
         None => {
@@ -494,6 +508,7 @@ impl Namespaces {
                     latch: RwLock::new(state),
                     intent: Arc::default(),
                     ranges: Ranges::default(),
+                    written: Notify::new(),
                     standstill: self.standstill.clone(),
                     learner: self.learner.clone(),
                 })

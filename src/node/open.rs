@@ -8,7 +8,7 @@ use crate::temporary::TemporaryFiles;
 use crate::write::retry::operations_of;
 use crate::{Node, failpoints, observer};
 use document::oid::ObjectIdGenerator;
-use document::{Collation, Doc, Document, Result, Value, doc};
+use document::{Collation, Doc, Document, Result, Value, doc, meter};
 use parking_lot::{Mutex, RwLock};
 use protocol::session::EntryTime;
 use protocol::transaction::Phase;
@@ -133,11 +133,12 @@ fn phase_of(entry: Doc<'_>) -> Option<Phase> {
     }
 }
 
-/// Makes the predicate of a partial index out of its `partialFilterExpression`, in the index's collation.
+/// Makes the predicate of a partial index out of its `partialFilterExpression`, in the index's collation. It is asked under the latch
+/// when a document is written: were it cut short by the end of the operation's time, the index would lack a key, or keep one.
 pub fn partial_predicate(filter: &Document, collation: &Collation) -> Result<Predicate> {
     let context = QueryContext::collated(collation);
     let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
-    Ok(Arc::new(move |doc| matcher.matches(doc).unwrap_or(false)))
+    Ok(Arc::new(move |doc| meter::unbroken(|| matcher.matches(doc)).unwrap_or(false)))
 }
 
 impl Node {
@@ -178,8 +179,7 @@ impl Node {
         for (ns, collection) in opened.collections {
             namespaces.slot(&ns).write_unchecked().install(collection);
         }
-        let temporary = TemporaryFiles::open(options.files.clone(), &options.dir);
-        let temporary = Arc::new(temporary);
+        let temporary = Arc::new(TemporaryFiles::open(options.files.clone(), &options.dir));
         let node = Arc::new(Node {
             clock: options.clock.clone(),
             options,
@@ -214,6 +214,7 @@ impl Node {
             user_writes: Default::default(),
             series: crate::timeseries::Catalog::default(),
             ttl: crate::ttl::Totals::default(),
+            db_checks: crate::db_check::Checks::default(),
             hooks: RwLock::new(None),
             scripting: std::sync::OnceLock::new(),
             object_ids: ObjectIdGenerator::new(runtime::random()),
@@ -234,7 +235,8 @@ impl Node {
         Ok(Opened { node, report: opened.report })
     }
 
-    /// Writes a checkpoint, from which the next start replays; `None` for a node in memory. Blocks its thread.
+    /// Writes a checkpoint, from which the next start replays; `None` for a node in memory, and for a member while what it has is
+    /// not committed. Blocks its thread.
     ///
     /// # Errors
     /// I/O; the older checkpoint stays in force.
@@ -246,7 +248,11 @@ impl Node {
         if !self.becomes_committed(contents.optime) {
             return Ok(None);
         }
-        checkpoints.write(contents, &self.log).map(Some)
+        let committed = contents.optime;
+        let report = checkpoints.write(contents, &self.log)?;
+        let noted = self.replication.note_committed(committed);
+        noted.map_err(StorageError::io("note what is committed in", &self.options.dir))?;
+        Ok(Some(report))
     }
 
     /// Whether an optime is committed within a while. What is not may be rolled back, and a rollback begins at a

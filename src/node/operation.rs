@@ -401,6 +401,8 @@ pub struct ClientInfo {
     pub metadata: Mutex<Option<Document>>,
     /// Another node of the cluster: it said so in its handshake and, where there is a key, proved it.
     pub internal: std::sync::atomic::AtomicBool,
+    /// The versions of the API that it has been counted with, as bits.
+    pub api_versions: std::sync::atomic::AtomicU8,
     /// It speaks as nodes do, and is told what nodes tell each other. Nothing is allowed to it for that.
     pub peer: std::sync::atomic::AtomicBool,
     /// The user that has logged in.

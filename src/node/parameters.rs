@@ -6,6 +6,7 @@
 use crate::log_components::{self, VERBOSITY};
 use document::{Document, Result, Value, bail, err};
 use parking_lot::RwLock;
+use protocol::replication::source::Preference;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// The default of a parameter, which also gives its type.
@@ -105,6 +106,7 @@ use Initial::{Bool, Double, Int, List, Long, Text};
 /// The table, by name.
 pub const TABLE: &[Parameter] = &[
     row("acceptApiVersion2", Bool(false)).startup_only(),
+    row("allowMultipleArbiters", Bool(false)).startup_only(),
     inert("allowMultipleUsersWithApiStrict", Bool(false)),
     row("allowDiskUseByDefault", Bool(true)),
     row("analyzeShardKeyNumRanges", Int(100)).min(1.0),
@@ -126,8 +128,9 @@ pub const TABLE: &[Parameter] = &[
     inert("connPoolMaxConnsPerHost", Int(200)).startup_only(),
     row("clusterAuthMode", Text("undefined")).one_of(CLUSTER_AUTH_MODES).runtime_only(),
     row("coordinateCommitReturnImmediatelyAfterPersistingDecision", Bool(false)),
-    inert("createRollbackDataFiles", Bool(true)),
+    row("createRollbackDataFiles", Bool(true)),
     row("cursorTimeoutMillis", Long(600_000)).min(1.0),
+    row("dbCheckHealthLogEveryNBatches", Int(100)).min(1.0),
     inert("defaultConfigCommandTimeoutMS", Int(30_000)).min(1.0),
     inert("diagnosticDataCollectionDirectorySizeMB", Int(200)),
     inert("diagnosticDataCollectionEnabled", Bool(true)),
@@ -170,7 +173,7 @@ pub const TABLE: &[Parameter] = &[
     row("ingressConnectionEstablishmentMaxQueueDepth", Int(0)).min(0.0),
     row("ingressConnectionEstablishmentRateLimiterEnabled", Bool(false)),
     row("ingressConnectionEstablishmentRatePerSec", Int(i32::MAX)).min(1.0),
-    inert("initialSyncSourceReadPreference", Text("")),
+    row("initialSyncSourceReadPreference", Text("")).one_of(Preference::NAMES).startup_only(),
     inert("initialSyncTransientErrorRetryPeriodSeconds", Int(86_400)),
     row("internalDocumentSourceBucketAutoMaxMemoryBytes", Int(104_857_600)).min(1.0),
     inert("internalDocumentSourceCursorBatchSizeBytes", Int(4 * 1024 * 1024)).min(0.0),
@@ -188,6 +191,7 @@ pub const TABLE: &[Parameter] = &[
     inert("internalQueryFacetBufferSizeBytes", Int(104_857_600)),
     row("internalQueryFacetMaxOutputDocSizeBytes", Int(104_857_600)).min(1.0),
     inert("internalQueryForceClassicEngine", Bool(false)),
+    row("internalQueryGlobalProfilingFilter", Bool(false)).startup_only(),
     inert("internalQueryForceIntersectionPlans", Bool(false)),
     inert("internalQueryFrameworkControl", Text("trySbeRestricted")),
     row("internalQueryMaxAddToSetBytes", Int(104_857_600)).min(1.0),
@@ -231,10 +235,10 @@ pub const TABLE: &[Parameter] = &[
     inert("minOplogTruncationPoints", Int(10)).startup_only(),
     row("minSnapshotHistoryWindowInSeconds", Int(300)).min(0.0),
     inert("mirrorReads", Initial::Document),
-    inert("mongosShutdownTimeoutMillisForSignaledShutdown", Int(0)),
+    row("mongosShutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
     row("notablescan", Bool(false)),
-    inert("numInitialSyncAttempts", Int(10)),
-    inert("numInitialSyncConnectAttempts", Int(10)),
+    row("numInitialSyncAttempts", Int(10)).min(1.0),
+    row("numInitialSyncConnectAttempts", Int(10)).min(1.0),
     inert("oidcIdentityProviders", Text("")).startup_only(),
     inert("opensslCipherConfig", Text("")).startup_only(),
     inert("oplogBatchDelayMillis", Int(0)).startup_only(),
@@ -263,8 +267,8 @@ pub const TABLE: &[Parameter] = &[
     inert("readHedgingMode", Text("on")),
     row("receiveChunkWaitForRangeDeleterTimeoutMS", Int(10_000)),
     inert("recoverShardingState", Bool(true)).startup_only(),
-    inert("replBatchLimitBytes", Int(104_857_600)),
-    inert("replBatchLimitOperations", Int(5000)),
+    row("replBatchLimitBytes", Int(104_857_600)).min(16_777_216.0).max(104_857_600.0),
+    row("replBatchLimitOperations", Int(5000)).min(1.0).max(1_000_000.0),
     inert("replMonitorRefreshPeriod", Int(30)),
     inert("replWriterThreadCount", Int(16)).startup_only(),
     row("reportOpWriteConcernCountersInServerStatus", Bool(false)).startup_only(),
@@ -273,7 +277,7 @@ pub const TABLE: &[Parameter] = &[
     inert("reshardingDelayBeforeRemainingOperationTimeQueryMillis", Int(0)),
     inert("reshardingMinimumOperationDurationMillis", Int(300_000)),
     inert("roleGraphInvalidationIsFatal", Bool(false)),
-    inert("rollbackTimeLimitSecs", Long(86_400)),
+    row("rollbackTimeLimitSecs", Long(86_400)).min(1.0),
     row("scramIterationCount", Int(10_000)).min(5000.0),
     row("scramSHA256IterationCount", Int(15_000)).min(5000.0),
     inert("shardedIndexConsistencyCheckIntervalMS", Int(600_000)).startup_only(),
@@ -282,7 +286,7 @@ pub const TABLE: &[Parameter] = &[
     inert("ShardingTaskExecutorPoolMinSize", Int(1)),
     inert("ShardingTaskExecutorPoolReplicaSetMatching", Text("automatic")),
     inert("shardSplitGarbageCollectionDelayMS", Int(0)),
-    inert("shutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
+    row("shutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
     inert("skipCorruptDocumentsWhenCloning", Bool(false)),
     inert("skipShardingConfigurationChecks", Bool(false)).startup_only(),
     inert("slowConnectionThresholdMillis", Int(100)),
@@ -302,7 +306,7 @@ pub const TABLE: &[Parameter] = &[
     row("ttlMonitorEnabled", Bool(true)),
     row("ttlMonitorSleepSecs", Int(60)).min(1.0),
     row("userCacheInvalidationIntervalSecs", Int(30)).min(1.0),
-    inert("waitForStepDownOnNonCommandShutdown", Bool(true)),
+    row("waitForStepDownOnNonCommandShutdown", Bool(true)),
     inert("warmMinConnectionsInShardingTaskExecutorPoolOnStartup", Bool(true)).startup_only(),
     inert("watchdogPeriodSeconds", Int(-1)),
     inert("wiredTigerConcurrentReadTransactions", Int(128)),

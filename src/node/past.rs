@@ -14,6 +14,9 @@
 //! read for such entries to where it ended when the moment was chosen; whoever reads at T has waited for what was prepared.
 //! What is committed later belongs to no collection of the moment, whenever that is rebuilt.
 //!
+//! What was rebuilt is kept for a while ([`Rebuilt`]), and the next read of the collection goes on from there: it costs what has happened
+//! since, not what has since the snapshot.
+//!
 //! Record ids come out as they are in the live collection, since each insert takes the next one.
 //!
 //! Reads of level majority come here too, where the commit point lags behind what is here ([`Node::committed_moment`]). What a
@@ -29,6 +32,7 @@ use crate::{Node, log_failed};
 use document::{Doc, Error, Result, Timestamp, ValueRef, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +44,9 @@ use tokio::sync::watch;
 /// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
+/// How long a rebuilt namespace is kept after it was last read.
+const REBUILT_KEPT: Duration = Duration::from_secs(10);
+
 /// Where the views of a database are defined.
 const VIEWS: &str = "system.views";
 
@@ -49,10 +56,24 @@ struct Kept {
     taken: Instant,
 }
 
+/// A namespace with the log done again up to `ts`.
+struct Rebuilt {
+    frozen: Frozen,
+    edition: u64,
+    ts: u64,
+    /// How far the log was read for it.
+    read: u64,
+    /// Nothing behind `ts` was done: what is done from there on comes in the log's order, which record ids follow.
+    in_order: bool,
+    used: Instant,
+}
+
 /// Snapshots kept for reads in the past, ascending.
 #[derive(Default)]
 pub struct Past {
     kept: Mutex<VecDeque<Kept>>,
+    /// By namespace.
+    rebuilt: Mutex<BTreeMap<String, Rebuilt>>,
     /// How often what had been written here was taken back.
     replaced: watch::Sender<u64>,
 }
@@ -62,6 +83,35 @@ impl Past {
     pub(crate) fn replace(&self) {
         self.replaced.send_modify(|n| *n += 1);
         let gone = std::mem::take(&mut *self.kept.lock());
+        let rebuilt = std::mem::take(&mut *self.rebuilt.lock());
+        drop((gone, rebuilt));
+    }
+    /// What the namespace was at a time from which the log leads to the moment, with the time from which the log is read.
+    fn rebuilt_before(&self, ns: &str, base: &NodeSnapshot, until: Until) -> Option<(Frozen, u64, bool)> {
+        let mut all = self.rebuilt.lock();
+        let found = all.get_mut(ns).filter(|r| r.edition == base.edition && r.ts >= base.ts)?;
+        let from = match found.ts.cmp(&until.ts) {
+            Ordering::Equal if found.read <= until.read => found.read,
+            Ordering::Less if found.in_order => found.ts,
+            _ => return None,
+        };
+        found.used = Instant::now();
+        Some((found.frozen.clone(), from, found.in_order))
+    }
+    /// Keeps what was rebuilt, unless it is already kept of a later time.
+    fn keep_rebuilt(&self, ns: &str, rebuilt: Rebuilt) {
+        let mut all = self.rebuilt.lock();
+        let is_past = rebuilt.edition == self.edition();
+        if is_past && all.get(ns).is_none_or(|r| (r.ts, r.read) < (rebuilt.ts, rebuilt.read)) {
+            let gone = all.insert(ns.to_string(), rebuilt);
+            drop(all);
+            // The trees are freed outside the lock.
+            drop(gone);
+        }
+    }
+    fn forget_rebuilt(&self) {
+        let old = |_: &String, r: &mut Rebuilt| r.used.elapsed() > REBUILT_KEPT;
+        let gone: Vec<_> = self.rebuilt.lock().extract_if(.., old).collect();
         drop(gone);
     }
     /// A number that [`Past::replace`] changes.
@@ -125,19 +175,28 @@ impl Moment {
     /// # Errors
     /// SnapshotUnavailable (246) where the log cannot be done again, as over a rename.
     pub(crate) fn rebuilt(&self, node: &Node, slot: &Slot) -> Result<Frozen> {
-        let frozen = self.base.read(slot, &slot.read_unchecked());
+        let until = self.until.unwrap_or(Until { ts: self.base.ts, read: self.base.ts });
+        let before = node.past.rebuilt_before(&slot.ns, &self.base, until);
+        let of_base = || (self.base.read(slot, &slot.read_unchecked()), self.base.ts, true);
+        let (frozen, from, in_order) = before.unwrap_or_else(of_base);
         let views = format!("{}.{VIEWS}", storage::split_namespace(&slot.ns).0);
-        let mut replay = Replay::new(&slot.ns, &views, self.until, self.base.ts);
+        let mut replay = Replay::new(&slot.ns, &views, until, in_order);
         if let Some(c) = &frozen.collection {
             replay.collections.insert(slot.ns.clone(), c.branch());
         }
-        replay.run(node, self.base.ts)?;
+        replay.run(node, from)?;
+        let in_order = replay.in_order;
         let collection = replay.collections.get(&slot.ns).map(Collection::snapshot);
         let view = match replay.views_changed && slot.ns != views {
             true => self.view(node, &views, &slot.ns)?,
             false => frozen.view,
         };
-        Ok(Frozen { collection, view })
+        let frozen = Frozen { collection, view };
+        let Until { ts, read } = until;
+        let (edition, used) = (self.base.edition, Instant::now());
+        let rebuilt = Rebuilt { frozen: frozen.clone(), edition, ts, read, in_order, used };
+        node.past.keep_rebuilt(&slot.ns, rebuilt);
+        Ok(frozen)
     }
 
     /// The view of a name, by the definitions of its database at the moment.
@@ -157,12 +216,15 @@ impl Node {
 
     /// Keeps the node as it is now for later reads in the past, and lets go of what is older than `window`. In a set of several
     /// members the newest that is committed stays, for reads of level majority.
-    pub fn remember(&self, window: Duration) {
+    pub async fn remember(&self, window: Duration) {
         let position = self.log.appended();
         let unchanged = self.past.kept.lock().back().is_some_and(|k| k.position == position);
         let shared = self.replication.commit.is_shared();
         if !unchanged && (shared || !window.is_zero()) {
-            self.past.keep(Arc::new(self.snapshot()), self.log.appended());
+            // Nothing ends this operation.
+            if let Ok(snapshot) = self.snapshot(&Operation::internal()).await {
+                self.past.keep(Arc::new(snapshot), self.log.appended());
+            }
         }
         let committed = if shared { self.committed().ts } else { u64::MAX };
         let mut gone = Vec::new();
@@ -183,6 +245,7 @@ impl Node {
         }
         drop(kept);
         drop(gone);
+        self.past.forget_rebuilt();
     }
 
     /// All collections now, or at the time given. Waits for prepared transactions, whose outcome may belong to it.
@@ -196,7 +259,7 @@ impl Node {
         let Some(at) = at else {
             loop {
                 self.wait_prepared(op, Area::All, Timestamp::MAX).await?;
-                let snapshot = Arc::new(self.snapshot());
+                let snapshot = Arc::new(self.snapshot(op).await?);
                 // What was prepared in between may be committed as of a time that the snapshot covers.
                 if !self.is_any_prepared(Timestamp::from_u64(snapshot.ts)) {
                     return Ok(Moment::of(snapshot));
@@ -205,7 +268,7 @@ impl Node {
         };
         self.wait_prepared(op, Area::All, at).await?;
         if self.log.last_optime().ts <= at.as_u64() {
-            let snapshot = Arc::new(self.snapshot());
+            let snapshot = Arc::new(self.snapshot(op).await?);
             if snapshot.ts <= at.as_u64() {
                 return Ok(Moment::of(snapshot));
             }
@@ -245,12 +308,14 @@ struct Replay<'a> {
     /// Where the views of its database are defined, and whether these definitions have changed.
     views: &'a str,
     views_changed: bool,
+    /// Nothing behind the time was done.
+    in_order: bool,
 }
 
 impl<'a> Replay<'a> {
-    fn new(ns: &'a str, views: &'a str, until: Option<Until>, base: u64) -> Replay<'a> {
-        let Until { ts, read } = until.unwrap_or(Until { ts: base, read: base });
-        Replay { ns, at: ts, last: read, collections: BTreeMap::new(), views, views_changed: false }
+    fn new(ns: &'a str, views: &'a str, until: Until, in_order: bool) -> Replay<'a> {
+        let Until { ts: at, read: last } = until;
+        Replay { ns, at, last, collections: BTreeMap::new(), views, views_changed: false, in_order }
     }
 
     fn run(&mut self, node: &Node, from: u64) -> Result<()> {
@@ -276,7 +341,10 @@ impl<'a> Replay<'a> {
             let entry = Entry::read(Doc::from_validated(frame.payload))?;
             let visible = frame.optime.ts <= self.at;
             match (entry.op, entry.command()) {
-                (Op::Command, Some(("commitTransaction", _))) => self.prepared(node, &entry)?,
+                (Op::Command, Some(("commitTransaction", _))) => {
+                    let done = self.prepared(node, &entry)?;
+                    self.in_order &= visible || !done;
+                }
                 (Op::Command, Some(("applyOps", _))) if visible => self.operations(node, &entry)?,
                 _ if visible => self.apply(&entry)?,
                 _ => {}
@@ -303,13 +371,13 @@ impl<'a> Replay<'a> {
         operations.iter().try_for_each(|o| self.apply(&Entry::read(o.doc())?))
     }
 
-    /// What a prepared transaction wrote, if it is visible at the time.
-    fn prepared(&mut self, node: &Node, entry: &Entry<'_>) -> Result<()> {
+    /// What a prepared transaction wrote, if it is visible at the time; whether it is.
+    fn prepared(&mut self, node: &Node, entry: &Entry<'_>) -> Result<bool> {
         let at = entry.o.get("commitTimestamp").and_then(|v| v.as_timestamp());
         if at.is_none_or(|at| at.as_u64() > self.at) {
-            return Ok(());
+            return Ok(false);
         }
-        self.transaction(node, entry)
+        self.transaction(node, entry).map(|()| true)
     }
 
     fn apply(&mut self, entry: &Entry<'_>) -> Result<()> {
@@ -366,7 +434,7 @@ mod tests {
         let node = testing::node(Some("rs"));
         node.initiate(testing::config()).await.unwrap();
         node.replication.commit.set_shared(true);
-        let mut before_the_log = node.snapshot();
+        let mut before_the_log = node.snapshot(&Operation::internal()).await.unwrap();
         before_the_log.ts = 1;
         node.past.keep(Arc::new(before_the_log), node.log.appended());
         node.replication.commit.advance(OpTime { ts: 2, term: 0 });
@@ -384,11 +452,12 @@ mod tests {
     async fn a_snapshot_of_what_was_rolled_back_is_not_kept() {
         let node = testing::node(Some("rs"));
         node.initiate(testing::config()).await.unwrap();
-        let (before, at) = (Arc::new(node.snapshot()), node.log.last_optime().ts);
+        let (before, at) =
+            (Arc::new(node.snapshot(&Operation::internal()).await.unwrap()), node.log.last_optime().ts);
         node.past.replace();
         node.past.keep(before, node.log.appended());
         assert!(node.past.newest(at).is_none());
-        node.past.keep(Arc::new(node.snapshot()), node.log.appended());
+        node.past.keep(Arc::new(node.snapshot(&Operation::internal()).await.unwrap()), node.log.appended());
         assert!(node.past.newest(at).is_some());
     }
 
@@ -408,7 +477,7 @@ mod tests {
             node.log.last_optime().ts
         };
         LocalClient::new(node.clone()).ensure_collection("d.c", &[]).await.unwrap();
-        node.remember(Duration::from_secs(60));
+        node.remember(Duration::from_secs(60)).await;
         let before = node.log.last_optime().ts;
         let made = run(doc! { "create": "v", "viewOn": "c", "pipeline": document::array![] }).await;
         let changed = run(doc! { "collMod": "v", "viewOn": "b", "pipeline": document::array![] }).await;
@@ -426,6 +495,51 @@ mod tests {
         );
     }
 
+    /// The second read does again only what has come since the first: entries that it need not read are no longer there.
+    #[tokio::test]
+    async fn a_later_read_goes_on_from_what_was_rebuilt_before() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let local = LocalClient::new(node.clone());
+        local.ensure_collection("d.c", &[]).await.unwrap();
+        node.remember(Duration::from_secs(60)).await;
+        let base = node.past.newest(u64::MAX).unwrap();
+        let slot = node.namespaces.slot("d.c");
+        let mut times = Vec::new();
+        for n in 0..4i64 {
+            local.put("d.c", &doc! { "_id": n }).await.unwrap();
+            times.push(node.log.last_optime().ts);
+        }
+        let ids = |ts: u64| {
+            let frozen =
+                Moment::at(base.clone(), ts, node.log.last_optime().ts).rebuilt(&node, &slot).unwrap();
+            let all = frozen.collection.unwrap();
+            let mut records = all.records();
+            let first = records.first();
+            let all = std::iter::successors(first, |_| records.next());
+            all.map(|(record, d)| (record, d.get_i64("_id").unwrap())).collect::<Vec<_>>()
+        };
+        let applied = || node.past.rebuilt.lock().get("d.c").map(|r| r.ts);
+        let live = || {
+            let now = node.namespaces.slot("d.c").read_unchecked().collection.as_ref().unwrap().snapshot();
+            let mut records = now.records();
+            let first = records.first();
+            std::iter::successors(first, |_| records.next()).map(|(record, _)| record).collect::<Vec<_>>()
+        };
+        assert_eq!((ids(times[1]).len(), applied()), (2, Some(times[1])));
+        // From there on, and not from the snapshot.
+        let until = Until { ts: times[3], read: times[3] };
+        let (_, from, _) = node.past.rebuilt_before("d.c", &base, until).unwrap();
+        assert_eq!(from, times[1]);
+        let found = ids(times[3]);
+        assert_eq!(found.iter().map(|(_, id)| *id).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(found.iter().map(|(record, _)| *record).collect::<Vec<_>>(), live());
+        // An earlier time is read from the snapshot, and takes nothing away.
+        assert_eq!((ids(times[0]).len(), applied()), (1, Some(times[3])));
+        node.past.replace();
+        assert_eq!(applied(), None);
+    }
+
     /// What was written under the other name would be missing.
     #[tokio::test]
     async fn what_was_renamed_away_and_back_is_not_rebuilt_from_before() {
@@ -433,7 +547,7 @@ mod tests {
         node.initiate(testing::config()).await.unwrap();
         let (local, op) = (LocalClient::new(node.clone()), Operation::internal());
         local.ensure_collection("d.c", &[]).await.unwrap();
-        node.remember(Duration::from_secs(60));
+        node.remember(Duration::from_secs(60)).await;
         rename(&node, &op, "d.c", "d.other", DropTarget::Refuse).await.unwrap();
         local.put("d.other", &doc! { "_id": 2i64 }).await.unwrap();
         rename(&node, &op, "d.other", "d.c", DropTarget::Refuse).await.unwrap();

@@ -12,6 +12,7 @@
 
 use crate::exec::choice::{Trial, WORKS_MAX};
 use crate::exec::query::Wanted;
+use crate::stripe::Counter;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use parking_lot::{Mutex, RwLock};
 use query::explain::{Extras, winning_plan};
@@ -73,6 +74,10 @@ pub struct PlanCaches {
     /// The number of filters anywhere: without any no query is asked for its shape.
     filters: AtomicUsize,
     collections: RwLock<HashMap<[u8; 16], Arc<PlanCache>>>,
+    /// Queries that took a remembered plan, those that had to try several, and those that had only one.
+    pub hits: Counter,
+    pub misses: Counter,
+    pub skipped: Counter,
 }
 
 /// The cache of one collection.
@@ -131,6 +136,14 @@ impl Drop for Weight {
 }
 
 impl PlanCaches {
+    /// `serverStatus.metrics.query.planCache`.
+    pub fn shown(&self) -> Document {
+        let shapes: usize = self.collections.read().values().map(|cache| cache.entries.lock().len()).sum();
+        doc! {
+            "totalQueryShapes": shapes as i64, "totalSizeEstimateBytes": self.held.load(Relaxed) as i64,
+            "classic": { "hits": self.hits.get(), "misses": self.misses.get(), "skipped": self.skipped.get() },
+        }
+    }
     /// The cache of a collection, if it has one.
     pub fn of(&self, uuid: [u8; 16]) -> Option<Arc<PlanCache>> {
         self.collections.read().get(&uuid).cloned()

@@ -17,6 +17,7 @@
 //! rollback    back to the newest entry shared with the set
 //! commit      what is majority-committed; waiting
 //! services    what only a primary does by itself
+//! settings    what parameters say of all this
 //! metrics     what was fetched and applied, counted
 //! state       vote, configuration and counters that outlive the log
 //! ```
@@ -38,6 +39,7 @@ mod metrics;
 mod reconfig;
 mod rollback;
 mod services;
+mod settings;
 mod state;
 mod status;
 #[cfg(test)]
@@ -53,12 +55,13 @@ pub use protocol::replication::config::{Member as MemberConfig, SetConfig};
 pub use protocol::replication::member::{MemberState, Reason};
 pub(crate) use reconfig::begins_set;
 pub use services::{PrimaryService, PrimaryServices};
+pub use settings::Settings;
 pub(crate) use state::State;
 
 use crate::operation::{ReadLevel, WriteConcern};
 use crate::transaction::Area;
 use crate::{Node, Operation};
-use document::{DocBuf, Document, Result, Timestamp, bail, doc, err};
+use document::{DocBuf, Document, ObjectId, Result, Timestamp, bail, doc, err};
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::replication::member::Member;
@@ -154,6 +157,8 @@ pub trait Peers: Send + Sync + 'static {
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
     /// Whether this node answers at an address that does not look like its own. Asks the address.
     fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
+    /// Which process answers at the address; `None` where none says.
+    fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<ObjectId>>;
     /// A line for the log.
     fn note(&self, text: &str, attributes: Document);
 }
@@ -161,12 +166,12 @@ pub trait Peers: Send + Sync + 'static {
 /// Whom this member fetches from.
 #[derive(Default)]
 struct Source {
-    index: Option<usize>,
+    /// Empty where it fetches from nobody. Places in the configuration change.
     host: String,
     /// Asked for by replSetSyncFrom.
     forced: Option<String>,
     /// Not to be asked until then, in milliseconds.
-    denied: Vec<(usize, u64)>,
+    denied: Vec<(String, u64)>,
 }
 
 /// The replication half of a node. A standalone has one that never leaves STARTUP.
@@ -209,6 +214,9 @@ pub struct Replication {
     /// How far this member's own copy is.
     copy_status: Mutex<copy_status::CopyStatus>,
     abort_catch_up: Notify,
+    settings: RwLock<Settings>,
+    /// Why this member cannot go on.
+    hopeless: watch::Sender<Option<document::Error>>,
     started: Instant,
 }
 
@@ -257,6 +265,8 @@ impl Replication {
             copies: copy::Copies::default(),
             copy_status: Mutex::default(),
             abort_catch_up: Notify::new(),
+            settings: RwLock::default(),
+            hopeless: watch::Sender::new(None),
             started: Instant::now(),
         }
     }
@@ -266,6 +276,37 @@ impl Replication {
     }
     pub fn is_primary(&self) -> bool {
         self.standing.read().writable
+    }
+    /// Goes by these from now on.
+    pub fn set(&self, settings: Settings) {
+        *self.settings.write() = settings;
+    }
+    fn settings(&self) -> Settings {
+        self.settings.read().clone()
+    }
+    /// Keeps over restarts that a majority has what the log has up to `optime`; a node of its own has nothing to keep.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn note_committed(&self, optime: storage::log::OpTime) -> std::io::Result<()> {
+        if !self.commit.is_shared() {
+            return Ok(());
+        }
+        self.state.change(|k| k.committed = known(optime))
+    }
+    /// This member cannot go on without somebody's help: whoever runs the node ends it.
+    fn give_up(&self, error: document::Error) {
+        self.hopeless.send_replace(Some(error));
+    }
+    /// Returns when it cannot go on, and why.
+    pub async fn wait_hopeless(&self) -> document::Error {
+        let mut hopeless = self.hopeless.subscribe();
+        let why = hopeless.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        match why {
+            Some(error) => error,
+            // The sender lives as long as the node.
+            None => std::future::pending().await,
+        }
     }
     /// Installs the observer; a second one would be a programming error and is not used.
     pub fn observe(&self, observer: Arc<dyn StandingObserver>) {

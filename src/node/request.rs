@@ -93,7 +93,6 @@ pub fn check_characters(db: &str, collection: &str) -> Result<()> {
     check_database_name(db)?;
     let bad = collection.is_empty()
         || collection.starts_with('.')
-        || collection.ends_with('.')
         || collection.contains('\0')
         || collection.contains("..")
         || (collection.contains('$') && !collection.starts_with("$cmd") && collection != "oplog.$main");

@@ -37,6 +37,8 @@ pub enum Kind {
     Hint,
     /// An update: a document or a pipeline. Null is refused too.
     Update,
+    /// One index, all, or several, by name or by key pattern. What else it may not be is the command's to say, but for null.
+    Indexes,
     /// A boolean, a number or a document. Null is refused too.
     SafeBoolOrObject,
     NumberOrString,
@@ -125,7 +127,7 @@ impl Shape {
     }
     fn value(&self, field: &Field, v: ValueRef<'_>, bit: u64, seen: &mut u64) -> Result<()> {
         if matches!(v, ValueRef::Null | ValueRef::Undefined)
-            && !matches!(field.kind, Kind::Hint | Kind::Update | Kind::SafeBoolOrObject)
+            && !matches!(field.kind, Kind::Hint | Kind::Update | Kind::Indexes | Kind::SafeBoolOrObject)
         {
             return Ok(());
         }
@@ -135,6 +137,7 @@ impl Shape {
     fn check_type(&self, name: &str, v: ValueRef<'_>, kind: Kind) -> Result<()> {
         let expected = match (kind, v) {
             (Kind::Any, _) => return Ok(()),
+            (Kind::Indexes, v) if !matches!(v, ValueRef::Null | ValueRef::Undefined) => return Ok(()),
             (Kind::Bool | Kind::SafeBool, ValueRef::Boolean(_)) => return Ok(()),
             (Kind::SafeBool | Kind::Number, v) if v.is_number() => return Ok(()),
             (Kind::String, ValueRef::String(_)) => return Ok(()),
@@ -159,6 +162,7 @@ impl Shape {
             (Kind::NumberOrString, ValueRef::String(_)) => return Ok(()),
             (Kind::NumberOrString, v) if v.is_number() => return Ok(()),
             (Kind::OneOf(allowed), ValueRef::String(s)) => return self.check_enumeration(name, s, allowed),
+            (Kind::Indexes, _) => "types '[string, array, object]'",
             (Kind::Bool, _) => "type 'bool'",
             (Kind::SafeBool, _) => "types '[bool, long, int, decimal, double]'",
             (Kind::Number | Kind::One, _) => "types '[long, int, decimal, double]'",

@@ -18,7 +18,8 @@
 
 use crate::namespace::SlotState;
 use crate::view::View;
-use crate::{Node, namespace::Slot};
+use crate::{Node, Operation, namespace::Slot};
+use document::Result;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -71,24 +72,32 @@ pub struct NodeSnapshot {
 }
 
 impl Node {
-    /// Every namespace as it is now.
-    pub fn snapshot(&self) -> NodeSnapshot {
-        let _gate = self.gate.write();
-        let mut board = self.snapshots.board.lock();
-        let epoch = self.snapshots.epoch.fetch_add(1, Ordering::Relaxed) + 1;
-        *board.live.entry(epoch).or_default() += 1;
-        NodeSnapshot {
-            snapshots: self.snapshots.clone(),
-            epoch,
-            ts: self.log.last_optime().ts,
-            edition: self.past.edition(),
-        }
+    /// Every namespace as it is at a moment between two commits.
+    ///
+    /// # Errors
+    /// An operation that is to end before that moment has come.
+    pub async fn snapshot(&self, op: &Operation) -> Result<NodeSnapshot> {
+        self.exclusively(op, || {
+            let mut board = self.snapshots.board.lock();
+            let epoch = self.snapshots.epoch.fetch_add(1, Ordering::Relaxed) + 1;
+            *board.live.entry(epoch).or_default() += 1;
+            Ok(NodeSnapshot {
+                snapshots: self.snapshots.clone(),
+                epoch,
+                ts: self.log.last_optime().ts,
+                edition: self.past.edition(),
+            })
+        })
+        .await
     }
 }
 
 impl Snapshots {
     /// To be called under gate and latch before a namespace is changed.
     pub(crate) fn before_change(&self, slot: &Slot, state: &mut SlotState) {
+        if state.capped.is_some() {
+            slot.written.notify_waiters();
+        }
         let epoch = self.epoch.load(Ordering::Relaxed);
         if state.changed_in < epoch {
             self.keep(slot, state, epoch);
@@ -173,9 +182,9 @@ mod tests {
         let node = testing::node(None);
         insert(&node, "d.a", 1).await;
         insert(&node, "d.b", 1).await;
-        let first = node.snapshot();
+        let first = node.snapshot(&Operation::internal()).await.unwrap();
         insert(&node, "d.a", 2).await;
-        let second = node.snapshot();
+        let second = node.snapshot(&Operation::internal()).await.unwrap();
         insert(&node, "d.a", 3).await;
         insert(&node, "d.b", 2).await;
         insert(&node, "d.c", 1).await;
@@ -195,7 +204,7 @@ mod tests {
         let node = testing::node(None);
         insert(&node, "d.a", 1).await;
         insert(&node, "d.b", 1).await;
-        let snapshot = node.snapshot();
+        let snapshot = node.snapshot(&Operation::internal()).await.unwrap();
         let op = Operation::internal();
         ddl::collections::drop_collection(&node, &op, "d.a", false).await.unwrap();
         ddl::rename::rename(&node, &op, "d.b", "d.c", ddl::rename::DropTarget::Refuse).await.unwrap();

@@ -133,8 +133,7 @@ impl Node {
             true => drop(local.delete(COLLECTION, &doc! { "_id": (Value::from(GLOBAL)) }).await?),
             false => local.put(COLLECTION, &block.to_document()).await?,
         }
-        drop(self.gate.write());
-        Ok(())
+        self.exclusively(&Operation::internal(), || Ok(())).await
     }
 }
 

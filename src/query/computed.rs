@@ -19,7 +19,8 @@ impl Computed {
             .clockless(ctx.clockless)
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
-            .with_scripts(&ctx.scripts);
+            .with_scripts(&ctx.scripts)
+            .with_constants(&ctx.constants);
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter());
         vars.cluster_time = ctx.shown_cluster_time();

@@ -32,7 +32,8 @@ pub mod timeseries;
 pub mod update;
 
 use document::fts::{TextIndex, TextQuery};
-use document::{Collation, Document, Timestamp};
+use document::{Collation, Document, Result, Timestamp};
+use expression::Constants;
 use std::sync::Arc;
 
 /// What the text of a query cannot know: the command's variables and the time at which it runs.
@@ -72,6 +73,8 @@ pub struct QueryContext {
     pub text_index: Option<Arc<TextIndex>>,
     /// The query's `$text`, for what asks for its score.
     pub text: Option<Arc<TextQuery>>,
+    /// Whether expressions that no document has a part in must have a value.
+    pub constants: Constants,
 }
 
 impl QueryContext {
@@ -87,6 +90,16 @@ impl QueryContext {
     pub fn with_collation(mut self, collation: &Collation) -> QueryContext {
         self.collation = collation.clone();
         self
+    }
+    /// Parses a part of a command, whose constant expressions must have a value even if there is no document.
+    ///
+    /// # Errors
+    /// Those of `parse` and of the expressions.
+    pub fn checked<T>(&self, parse: impl FnOnce(&QueryContext) -> Result<T>) -> Result<T> {
+        let context = QueryContext { constants: Constants::checked(), ..self.clone() };
+        let parsed = parse(&context)?;
+        context.constants.check()?;
+        Ok(parsed)
     }
 }
 

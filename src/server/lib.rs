@@ -15,6 +15,7 @@
     allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
 )]
 
+mod api_versions;
 pub mod ask;
 pub mod auth;
 pub mod commands;
@@ -36,6 +37,7 @@ pub mod options;
 pub mod peers;
 pub mod process;
 pub mod profile;
+pub mod quiesce;
 pub mod sampling;
 pub mod script;
 pub mod service;

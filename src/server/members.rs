@@ -178,7 +178,8 @@ fn start_router(service: &Arc<Service>) {
         let idle_connections = flags.get_bool("idleConnections") == Some(true);
         let owners = Owners::operating(flags, client);
         let idle_sessions = flags.get_bool("idleSessions").unwrap_or(true);
-        let shown = Shown { owners, idle_connections, idle_sessions };
+        let truncates = flags.get_bool("truncateOps") == Some(true);
+        let shown = Shown { owners, idle_connections, idle_sessions, truncates };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);

@@ -1,7 +1,7 @@
 //! The other members of this node's set, over the network.
 
 use crate::service::Service;
-use document::{DocBuf, Document, Result, err};
+use document::{DocBuf, Document, ObjectId, Result, err};
 use futures::future::BoxFuture;
 use node::replication::Peers;
 use std::sync::{Arc, Weak};
@@ -62,6 +62,10 @@ impl Peers for Members {
         })
     }
 
+    fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<ObjectId>> {
+        Box::pin(process_at(&self.pool, host))
+    }
+
     fn note(&self, text: &str, attributes: Document) {
         if let Some(service) = self.service.upgrade() {
             service.log.info("REPL", 9_000_010, "ReplCoord", text, attributes);
@@ -83,17 +87,20 @@ async fn is_own_address(service: &Service, host: &str) -> bool {
 
 /// Whether this process is what answers at the address: one behind a port that is forwarded has another than its own.
 async fn leads_here(service: &Service, pool: &Pool, host: &str) -> bool {
+    process_at(pool, host).await == Some(service.topology.version().process_id)
+}
+
+async fn process_at(pool: &Pool, host: &str) -> Option<ObjectId> {
     let options = CallOptions::timeout(SELF_LIMIT);
     let asked = pool.run_full(host, "admin", &options, &[], IS_SELF.doc());
     let reply = tokio::time::timeout(SELF_LIMIT, asked).await;
-    let id = reply.ok().and_then(std::result::Result::ok).and_then(|r| match r.doc().get("id") {
+    match reply.ok()?.ok()?.doc().get("id") {
         Some(document::ValueRef::ObjectId(id)) => Some(id),
         _ => None,
-    });
-    id == Some(service.topology.version().process_id)
+    }
 }
 
-/// How long an address has to say whether it leads here.
+/// How long an address has to say whose it is.
 const SELF_LIMIT: Duration = Duration::from_secs(3);
 static IS_SELF: std::sync::LazyLock<DocBuf> =
     std::sync::LazyLock::new(|| document::doc! { "_isSelf": 1 }.to_doc_buf());

@@ -5,6 +5,7 @@
 
 use crate::log::{Logger, Target};
 use crate::options::{self, Action, Options, Program, Refused};
+use crate::quiesce::{self, Leave};
 use crate::service::{ABRUPT, Config, Running, Service, StartError};
 use document::{Document, doc};
 use std::ffi::OsString;
@@ -136,11 +137,20 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_stack_size(STACK_BYTES)
+        .thread_keep_alive(KEEP_ALIVE)
+        .on_thread_park(crate::memory::give_back_if_asked)
         .enable_all()
         .build()?;
     keep_polling(&runtime);
     Ok(runtime)
 }
+
+/// How long a thread that was needed beside the workers, because one was busy for long, stays when it has nothing to do. It gives
+/// back its memory when it ends.
+const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How often workers that sleep are woken to give back memory. Those that are awake do it as often as they are asked.
+const WAKE_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// How long sockets may go unwatched while one worker computes.
 const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
@@ -159,10 +169,13 @@ fn keep_polling(runtime: &tokio::runtime::Runtime) {
     });
     let handle = runtime.handle().clone();
     let poll = move || {
-        let mut watch = node::memory::Watch::default();
+        let (mut watch, mut woken) = (node::memory::Watch::default(), runtime::Instant::now());
         while watched.strong_count() > 0 {
             std::thread::sleep(POLL_EVERY);
-            crate::memory::look(&mut watch);
+            if crate::memory::look(&mut watch) && woken.elapsed() > WAKE_EVERY {
+                woken = runtime::Instant::now();
+                crate::memory::wake_workers(&handle);
+            }
             handle.spawn(async {});
         }
     };
@@ -361,8 +374,26 @@ async fn serve(running: &Running, signals: &mut Signals) -> i32 {
                     service.log.info("CONTROL", 23377, "SignalHandler", "Received signal", attr);
                     let text = "will terminate after current cmd ends";
                     service.log.info("CONTROL", 23381, "SignalHandler", text, doc! {});
+                    leave(service, signals).await;
                     return 0;
                 }
+            },
+        }
+    }
+}
+
+/// Lets clients go before a signalled end. Another signal ends it at once.
+async fn leave(service: &Arc<Service>, signals: &mut Signals) {
+    let leaves = quiesce::leave(service, Leave::by_signal(service));
+    tokio::pin!(leaves);
+    loop {
+        tokio::select! {
+            // It is forced: nothing keeps it.
+            _ = &mut leaves => return,
+            _ = service.end_requested() => return,
+            signal = signals.next() => match signal {
+                None => rotate(service),
+                Some(_) => return,
             },
         }
     }

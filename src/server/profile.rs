@@ -23,8 +23,7 @@ const SIZE: i64 = 1024 * 1024;
 pub struct Setting {
     pub level: i32,
     pub sample_rate: f64,
-    /// The condition as it was given, and parsed.
-    pub filter: Option<(Document, Arc<Matcher>)>,
+    pub filter: Option<Filter>,
 }
 
 impl Setting {
@@ -36,20 +35,42 @@ impl Setting {
 /// The settings of one node.
 #[derive(Default)]
 pub struct Profiler {
-    /// Some database has a level above 0: all that is asked of every operation.
+    /// Some database has a level above 0: all that the profiler asks of every operation.
     active: AtomicBool,
+    /// Some database has a filter or a rate: all that the log of slow operations asks of every operation.
+    selective: AtomicBool,
     settings: Mutex<BTreeMap<String, Setting>>,
+    /// The filter of every database that has not been given another since.
+    everywhere: Mutex<Option<Filter>>,
 }
+
+/// A condition as it was given, and parsed.
+pub type Filter = (Document, Arc<Matcher>);
 
 impl Profiler {
     /// `usual`: the level that the node was started with.
     pub fn setting(&self, db: &str, usual: i32) -> Setting {
-        self.settings.lock().get(db).cloned().unwrap_or_else(|| Setting::of_level(usual))
+        let own = self.settings.lock().get(db).cloned();
+        own.unwrap_or_else(|| Setting { filter: self.everywhere.lock().clone(), ..Setting::of_level(usual) })
     }
     pub fn set(&self, db: &str, setting: Setting) {
         let mut settings = self.settings.lock();
         settings.insert(db.to_string(), setting);
         self.active.store(settings.values().any(|s| s.level > 0), Relaxed);
+        self.note_selective(&settings);
+    }
+    /// Gives all databases a filter, those that are still to come included; returns the one that they had so.
+    pub fn set_everywhere(&self, filter: Option<Filter>) -> Option<Filter> {
+        let mut settings = self.settings.lock();
+        settings.values_mut().for_each(|setting| setting.filter.clone_from(&filter));
+        let was = std::mem::replace(&mut *self.everywhere.lock(), filter);
+        self.note_selective(&settings);
+        was
+    }
+    fn note_selective(&self, settings: &BTreeMap<String, Setting>) {
+        let chooses = |s: &Setting| s.filter.is_some() || s.sample_rate < 1.0;
+        let selective = self.everywhere.lock().is_some() || settings.values().any(chooses);
+        self.selective.store(selective, Relaxed);
     }
     /// The node was started with this level for every database.
     pub fn start(&self, level: i32) {
@@ -90,6 +111,74 @@ pub async fn record(context: &Context, ended: &Ended<'_>) {
             drop(write(node, db, &d).await);
         }
     }
+}
+
+/// Writes the line of a slow operation: one that took as long as `slowms` says, or that the filter of its database chooses.
+pub fn log_if_slow(context: &Context, ended: &Ended<'_>) {
+    let service = &context.service;
+    let millis = ended.elapsed.as_millis() as i64;
+    let slow = millis >= service.parameters.slow_ms() && !ended.command.quiet;
+    let wanted = service.log.verbosity() >= 1
+        || match service.profiler.selective.load(Relaxed) {
+            false => slow,
+            true => {
+                let db = ended.body.get_str("$db").unwrap_or("");
+                let setting = service.profiler.setting(db, service.options.profile);
+                match &setting.filter {
+                    Some((_, matcher)) => {
+                        let d = entry(context, ended, ended.body.to_document(), true).to_doc_buf();
+                        !ended.command.quiet && matcher.matches(d.doc()).unwrap_or(false)
+                    }
+                    None => slow && runtime::random::<f64>() < setting.sample_rate,
+                }
+            }
+        };
+    if !wanted {
+        return;
+    }
+    let attr = line(context, ended, millis);
+    service.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
+}
+
+/// Bytes of a command that a line of the log shows.
+const SHOWN_BYTES_MAX: usize = 4096;
+
+/// The line's attributes: what the profiler would note, under the names and in the order of the log.
+fn line(context: &Context, ended: &Ended<'_>, millis: i64) -> Document {
+    let (body, name) = (ended.body, ended.command.name);
+    let shown = match body.bytes().len() > SHOWN_BYTES_MAX {
+        true => doc! { "$truncated": name },
+        false => body.to_document(),
+    };
+    let mut entry = entry(context, ended, shown, true);
+    let mut attr =
+        doc! { "type": "command", "isFromUserConnection": !context.connection.client.internal.load(Relaxed) };
+    let mut take = |attr: &mut Document, from: &str, to: &str| {
+        if let Some(value) = entry.remove(from) {
+            attr.push(to, value);
+        }
+    };
+    for same in
+        ["ns", "appName", "command", "originatingCommand", "planSummary", "keysExamined", "docsExamined"]
+    {
+        take(&mut attr, same, same);
+    }
+    take(&mut attr, "numYield", "numYields");
+    for left_out in ["op", "ts", "client", "allUsers", "user", "execStats", "locks", "millis", "protocol"] {
+        entry.remove(left_out);
+    }
+    let reply_bytes = entry.remove("responseLength");
+    let failed = ["ok", "errMsg", "errName", "errCode"].map(|name| entry.remove(name).map(|v| (name, v)));
+    attr.0.extend(entry.0);
+    failed.into_iter().flatten().for_each(|(name, value)| attr.push(name, value));
+    if let Some(bytes) = reply_bytes {
+        attr.push("reslen", bytes);
+    }
+    attr.push("locks", Document::new());
+    attr.push("remote", context.connection.client.remote.as_str());
+    attr.push("protocol", "op_msg");
+    attr.push("durationMillis", millis);
+    attr
 }
 
 async fn write(node: &Arc<Node>, db: &str, d: &Document) -> Result<()> {

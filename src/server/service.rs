@@ -9,7 +9,7 @@
 use crate::auth::{Auth, ClusterAuthMode, ClusterKey};
 use crate::connection::{Connection, Entrance};
 use crate::counters::{Counter, Counters};
-use crate::dispatch::{Command, Context, Lookup, Roles};
+use crate::dispatch::{Command, Lookup, Roles};
 use crate::establishment::Establishment;
 use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
@@ -17,7 +17,7 @@ use crate::operations::Operations;
 use crate::options::{self, ClusterRole, Options, Program};
 use crate::tls::Tls;
 use crate::topology::{LastWrite, Membership, Topology};
-use document::{Doc, DocWriter, Error, ObjectId, Timestamp, doc, err};
+use document::{DocWriter, Error, ObjectId, Timestamp, doc, err};
 use node::auth::store::Store;
 use node::failpoints::FailPoints;
 use node::maintenance::Schedule;
@@ -197,9 +197,7 @@ impl Service {
         }
         service.apply_parameters();
         service.profiler.start(service.options.profile);
-        if let Some(node) = &service.node {
-            node.profiling.store(service.profiler.is_active(), Ordering::Relaxed);
-        }
+        service.note_plans_if_asked();
         service.warn_at_startup();
         for step in crate::commands::STARTUP {
             step(&service).await.map_err(|error| StartError {
@@ -353,47 +351,6 @@ impl Service {
         }
     }
 
-    /// Logs the operation if it took at least the slow threshold (id 51803).
-    pub fn log_if_slow(
-        &self,
-        context: &Context,
-        command: &Command,
-        body: Doc<'_>,
-        elapsed: Duration,
-        failed: bool,
-        reply_bytes: usize,
-    ) {
-        let millis = elapsed.as_millis() as i64;
-        if (millis < self.parameters.slow_ms() || command.quiet) && self.log.verbosity() < 1 {
-            return;
-        }
-        let db = body.get_str("$db").unwrap_or("");
-        let ns = match body.iter().next().and_then(|e| e.value().as_str()) {
-            Some(collection) if command.kind != crate::dispatch::Kind::Other => format!("{db}.{collection}"),
-            _ => format!("{db}.$cmd"),
-        };
-        let shown = if body.bytes().len() > 4096 {
-            doc! { "$truncated": command.name }
-        } else {
-            body.to_document()
-        };
-        let mut attr = doc! { "type": "command", "ns": ns };
-        if let Some(app) = &*context.connection.client.app_name.lock() {
-            attr.push("appName", app.as_str());
-        }
-        attr.push("command", shown);
-        attr.push("numYields", 0);
-        attr.0.extend(context.operation.spilled().0);
-        if failed {
-            attr.push("ok", 0);
-        }
-        attr.push("reslen", reply_bytes as i64);
-        attr.push("remote", context.connection.client.remote.as_str());
-        attr.push("protocol", "op_msg");
-        attr.push("durationMillis", millis);
-        self.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
-    }
-
     /// Logs a transaction that has ended if it was open for at least the slow threshold. The connection is that of its last
     /// command.
     pub fn log_transaction_if_slow(
@@ -405,6 +362,14 @@ impl Service {
     ) {
         if open.as_millis() as i64 >= self.parameters.slow_ms() || self.log.verbosity() >= 1 {
             self.log.info("TXN", id, &format!("conn{connection}"), "transaction", account());
+        }
+    }
+
+    /// Lets the node note the plans of all operations where the profiler or the log of slow ones may show each.
+    pub fn note_plans_if_asked(&self) {
+        if let Some(node) = &self.node {
+            let asked = self.profiler.is_active() || self.parameters.slow_ms() <= 0;
+            node.profiling.store(asked, Ordering::Relaxed);
         }
     }
 
@@ -472,6 +437,7 @@ impl Service {
         }
         if let Some(node) = &self.node {
             *node.limits.write() = node::memory::limits(&self.parameters);
+            node.replication.set(node::replication::Settings::of(&self.parameters));
             let memory = usize::try_from(crate::memory::limit_bytes()).unwrap_or(usize::MAX);
             if let Ok(bytes) = node::plan_cache::parse_size(&self.parameters.text("planCacheSize"), memory) {
                 node.plan_caches.set_bound(bytes);
@@ -523,7 +489,7 @@ impl Running {
             return end_failed(&service, listeners).await;
         }
         service.request_end(0);
-        service.topology.quiesce();
+        service.topology.quiesce(Instant::now());
         listeners.stop().await;
         service.operations.kill_all(document::codes::INTERRUPTED_AT_SHUTDOWN);
         if let Ok(router) = service.members.router() {
@@ -651,6 +617,15 @@ async fn end_with_log(node: Arc<Node>, service: std::sync::Weak<Service>) {
     service.request_end(ABRUPT);
 }
 
+/// Asks for the end of a member that cannot go on by itself: it would seem to be coming back for ever.
+async fn end_hopeless(node: Arc<Node>, service: std::sync::Weak<Service>) {
+    let error = node.replication.wait_hopeless().await;
+    let Some(service) = service.upgrade() else { return };
+    let attr = doc! { "error": error.to_string() };
+    service.log.fatal("REPL", 9_000_013, "ReplicationCoordinator", "This member cannot go on", attr);
+    service.request_end(ABRUPT);
+}
+
 /// Lets go of the slots of dropped collections, now and then.
 async fn forget_unused(node: Arc<Node>) {
     loop {
@@ -664,6 +639,7 @@ fn maintain(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
     service.spawn(forget_unused(node.clone()));
     service.spawn(end_with_log(node.clone(), Arc::downgrade(service)));
+    service.spawn(end_hopeless(node.clone(), Arc::downgrade(service)));
     let seconds = service.options.sync_delay;
     if !(seconds.is_finite() && seconds > 0.0) {
         return;
@@ -695,10 +671,8 @@ impl Times for NodeTimes {
         Some(LastWrite {
             op_time: Timestamp::from_u64(log.last_optime().ts),
             term: log.last_optime().term,
-            date: log.last_wall(),
             majority: Timestamp::from_u64(committed.ts),
             majority_term: committed.term,
-            majority_date: log.durable_wall(),
         })
     }
 }

@@ -4,8 +4,9 @@
 //! awaitable hello answers at once.
 
 use arc_swap::ArcSwap;
-use document::{Document, ObjectId, Timestamp, Value, doc};
+use document::{Document, ObjectId, Result, Timestamp, Value, doc, err};
 use protocol::replication::horizons;
+use runtime::Instant;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,8 +87,23 @@ pub fn election_id(term: i64) -> ObjectId {
 pub struct State {
     pub version: TopologyVersion,
     pub membership: Arc<Membership>,
-    /// Shutting down: hello answers at once with an error.
-    pub quiescing: bool,
+    /// Shutting down: hello answers at once with an error, which says that the node serves until then.
+    pub quiescing: Option<Instant>,
+}
+
+impl State {
+    /// The error of a hello to a node that goes.
+    ///
+    /// # Errors
+    /// ShutdownInProgress (91), with the version by which clients that wait hear of it.
+    pub fn check_stays(&self) -> Result<()> {
+        let Some(until) = self.quiescing else { return Ok(()) };
+        let remaining = until.saturating_duration_since(Instant::now());
+        let info = doc! {
+            "remainingQuiesceTimeMillis": remaining.as_millis() as i64, "topologyVersion": self.version.to_document(),
+        };
+        Err(err!(SHUTDOWN_IN_PROGRESS, "The server is in quiesce mode and will shut down").with_info(info))
+    }
 }
 
 /// The published state.
@@ -103,7 +119,7 @@ impl Topology {
     pub fn new(process_id: ObjectId, membership: Membership) -> Topology {
         let version = TopologyVersion { process_id, counter: 0 };
         let times_shown = AtomicBool::new(membership.shows_times());
-        let state = State { version, membership: Arc::new(membership), quiescing: false };
+        let state = State { version, membership: Arc::new(membership), quiescing: None };
         let membership = ArcSwap::new(state.membership.clone());
         Topology { state: watch::Sender::new(state), membership, times_shown }
     }
@@ -136,9 +152,10 @@ impl Topology {
             true
         });
     }
-    pub fn quiesce(&self) {
+    /// The node goes: clients are told to leave, and served until then.
+    pub fn quiesce(&self, until: Instant) {
         self.state.send_modify(|state| {
-            state.quiescing = true;
+            state.quiescing = Some(until);
             state.version.counter += 1;
         });
     }
@@ -244,19 +261,19 @@ impl Member {
 pub struct LastWrite {
     pub op_time: Timestamp,
     pub term: i64,
-    pub date: i64,
     pub majority: Timestamp,
     pub majority_term: i64,
-    pub majority_date: i64,
 }
 
 impl LastWrite {
+    /// The dates are those of the optimes, to the second: drivers compare them between members, whose newest entry may be the same.
     pub fn to_document(self) -> Document {
+        let date = |ts: Timestamp| Value::DateTime(i64::from(ts.secs) * 1000);
         doc! {
             "opTime": { "ts": self.op_time, "t": self.term },
-            "lastWriteDate": Value::DateTime(self.date),
+            "lastWriteDate": date(self.op_time),
             "majorityOpTime": { "ts": self.majority, "t": self.majority_term },
-            "majorityWriteDate": Value::DateTime(self.majority_date),
+            "majorityWriteDate": date(self.majority),
         }
     }
 }

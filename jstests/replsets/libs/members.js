@@ -28,6 +28,19 @@ export function letGo(node) {
     assert.commandWorked(node.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"}));
 }
 
+/**
+ * The members, that one first which has most: none of them refuses it a vote. What one took before it was told to stop, the others
+ * would not be without.
+ */
+export function byPosition(members) {
+    const applied = (node) => assert.commandWorked(node.adminCommand({replSetGetStatus: 1})).optimes.appliedOpTime;
+    return [...members].sort((a, b) => rs.compareOpTimes(applied(b), applied(a)));
+}
+/** Has that one of the members elected that has most; returns it once it takes writes. */
+export function elect(rst, members) {
+    return rst.stepUpNoAwaitReplication(byPosition(members)[0]);
+}
+
 /** Inserts documents on the primary with a write concern; returns the reply. */
 export function insert(node, documents, writeConcern = {w: 1}) {
     return node.getDB("test").runCommand({insert: "c", documents: documents, writeConcern: writeConcern});

@@ -7,12 +7,14 @@
 use super::collections::create_collection;
 use super::collections::drop_collection;
 use super::rename::{Versioned, rename_checked};
+use crate::namespace::Slot;
 use crate::request::NAMESPACE_BYTES_MAX;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
-use document::{Document, Result, bail, codes, doc, err};
+use document::{Doc, Document, Result, ValueRef, bail, codes, doc, err};
 use query::timeseries::BUCKETS_PREFIX;
 use std::ops::Bound;
+use std::sync::Arc;
 use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
 
 /// How often a copy is made anew because its source has changed.
@@ -60,8 +62,31 @@ fn options(before: &CollectionSnapshot, size: i64) -> Document {
     options
 }
 
-/// Replaces a collection by a capped one with the same documents.
-pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result<()> {
+/// The largest size of a capped collection: 1 PiB.
+pub(super) const CAPPED_BYTES_MAX: i64 = 1 << 50;
+
+/// The `size` of the commands that make a collection capped. They are older than typed commands: unknown fields are allowed, and a
+/// size that is no number is an invalid option.
+///
+/// # Errors
+/// InvalidOptions (72), BadValue (2) for a size that is too large.
+pub fn size_of(body: Doc<'_>) -> Result<i64> {
+    let size = body.get("size").unwrap_or(ValueRef::Null);
+    let Some(size) = crate::shape::to_long(size) else {
+        bail!(INVALID_OPTIONS, "invalid size field: a number is needed, found {}", size.type_name())
+    };
+    if size > CAPPED_BYTES_MAX {
+        bail!(
+            BAD_VALUE,
+            "Capped collection maximum size {size} exceeds the limit of {CAPPED_BYTES_MAX} bytes"
+        );
+    }
+    Ok(size)
+}
+
+/// Replaces a collection by a capped one with the same documents, which has the UUID given. Of an attempt that was cut off, the copy
+/// with this UUID goes first.
+pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64, uuid: Option<[u8; 16]>) -> Result<()> {
     let (db, name) = split_namespace(ns);
     if size < 1 {
         bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
@@ -69,10 +94,18 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
     check_convertible(ns)?;
     // The versions of a routed request speak of the collection, not of its copy.
     let own = Operation::internal();
+    // Under its own name it is no copy any more: a request that was sent twice has just converted it.
+    let left = |slot: &Arc<Slot>| {
+        let found = slot.read_unchecked().collection.as_ref().map(Collection::uuid);
+        uuid.is_some() && found == uuid && slot.ns != ns
+    };
+    for slot in node.namespaces.of_database(db).iter().filter(|slot| left(slot)) {
+        drop_collection(node, &own, &slot.ns, false).await?;
+    }
     for _ in 0..COPIES_MAX {
         let snapshot = snapshot_of(node, op, ns).await?;
         let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", node.next_operation_id());
-        create_collection(node, &own, &temporary, options(&snapshot, size), None).await?;
+        create_collection(node, &own, &temporary, options(&snapshot, size), uuid).await?;
         copy(node, op, &own, &snapshot, &temporary).await?;
         let unchanged = |target: Option<&Collection>| {
             let now = target
@@ -103,7 +136,7 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
 }
 
 /// Refuses what the server itself keeps as it is, and a name that leaves no room for that of the copy.
-fn check_convertible(ns: &str) -> Result<()> {
+pub fn check_convertible(ns: &str) -> Result<()> {
     let name = split_namespace(ns).1;
     if name == "system.views" {
         bail!(BAD_VALUE, "the definitions of views cannot be kept in a capped collection: {ns}");

@@ -3,6 +3,7 @@
 //! Values are coerced before anything else looks at them, so that the log and the catalog hold booleans and integers
 //! whatever the client sent.
 
+use super::capped::CAPPED_BYTES_MAX;
 use super::shapes;
 use crate::namespace::Slot;
 use crate::read::pseudo::OPLOG;
@@ -13,9 +14,6 @@ use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use futures::future::BoxFuture;
 use storage::{IndexSpec, split_namespace};
-
-/// The largest size of a capped collection: 1 PiB.
-const CAPPED_BYTES_MAX: i64 = 1 << 50;
 
 /// Runs a `collMod` command.
 pub fn coll_mod<'a>(

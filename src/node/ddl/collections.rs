@@ -1,7 +1,7 @@
 //! create, drop, dropDatabase, collMod.
 
 pub use super::coll_mod::coll_mod;
-use super::{clustered, shapes};
+use super::{capped::CAPPED_BYTES_MAX, clustered, shapes};
 use crate::namespace::{Met, Slot};
 use crate::read::pseudo::TRANSACTIONS;
 use crate::shape;
@@ -207,7 +207,7 @@ fn check_options(options: &Document) -> Result<()> {
     }
     if let Some(size) = options.get("size").and_then(document::number::to_i64_saturating)
         && capped
-        && !(1..=1 << 50).contains(&size)
+        && !(1..=CAPPED_BYTES_MAX).contains(&size)
     {
         bail!(BAD_VALUE, "BSON field 'size' value must be >= 1, actual value '{size}'");
     }
@@ -356,6 +356,26 @@ pub async fn drop_collection(
     drop_if(node, op, ns, from_migrate, |_| true).await
 }
 
+/// Drops what was made with `temp`, for as long as one primary leads: whoever used it has lost it with that one.
+///
+/// # Errors
+/// A failed log, the end of the reign.
+pub async fn drop_temporary(node: &Node) -> Result<()> {
+    let op = Operation::internal();
+    for slot in node.namespaces.all() {
+        let uuid = {
+            let state = slot.read_unchecked();
+            let temporary =
+                state.collection.as_ref().filter(|c| c.meta().options.get_bool("temp") == Some(true));
+            temporary.map(|c| c.uuid())
+        };
+        if uuid.is_some() {
+            drop_if(node, &op, &slot.ns, false, |found| found == uuid).await?;
+        }
+    }
+    Ok(())
+}
+
 /// As [`drop_collection`], if `wanted` accepts the collection's UUID, asked under the latch. A view has none.
 pub async fn drop_if(
     node: &Node,
@@ -476,7 +496,7 @@ pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_mig
         for point in ["dropDatabaseHangAfterAllCollectionsDrop", "dropDatabaseHangBeforeLog"] {
             node.failpoints.pause_operation(op, point, "").await?;
         }
-        if !existed || log_database_drop(node, op, db, from_migrate)? {
+        if !existed || log_database_drop(node, op, db, from_migrate).await? {
             return Ok(existed);
         }
         // Somebody has created a collection in between.
@@ -510,23 +530,24 @@ pub async fn drop_contents(
         existed |= drop_if(node, op, ns, from_migrate, |found| found == *uuid).await?.is_some();
     }
     if existed {
-        log_database_drop(node, op, db, from_migrate)?;
+        log_database_drop(node, op, db, from_migrate).await?;
     }
     Ok(())
 }
 
 /// Logs that a database is gone; false when it is not. Replay drops what is there at this entry, so nothing may be.
-fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> Result<bool> {
+async fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> Result<bool> {
     let o = doc! { "dropDatabase": 1 }.to_doc_buf();
     let ns = format!("{db}.$cmd");
-    // No commit is under way while this is held.
-    let _gate = node.gate.write();
-    node.check_may_log(&ns)?;
-    node.check_user_writes(op, &ns)?;
-    if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
-        return Ok(false);
-    }
-    let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
-    node.note_commit(op, &node.append_entry(&draft, o.doc()));
-    Ok(true)
+    node.exclusively(op, || {
+        node.check_may_log(&ns)?;
+        node.check_user_writes(op, &ns)?;
+        if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
+            return Ok(false);
+        }
+        let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
+        node.note_commit(op, &node.append_entry(&draft, o.doc()));
+        Ok(true)
+    })
+    .await
 }

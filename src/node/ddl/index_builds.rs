@@ -15,6 +15,7 @@ use document::error::INTERRUPTION;
 use document::{Document, Error, Result, Value, doc, err, uuid};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::sync::watch;
 
 /// Where a build can be held, in the order in which it comes there. While one of them is set, a small collection is indexed as
@@ -48,9 +49,9 @@ pub(super) mod points {
 /// What `failIndexBuildOnCommit` fails with.
 const FAILED_ON_COMMIT: i32 = 4_698_903;
 
-/// The builds of a node.
+/// The builds of a node that are under way, and how many were begun since the start.
 #[derive(Default)]
-pub struct IndexBuilds(Arc<Mutex<Vec<Arc<State>>>>);
+pub struct IndexBuilds(Arc<Mutex<Vec<Arc<State>>>>, AtomicU64);
 
 pub(super) struct State {
     id: [u8; 16],
@@ -148,7 +149,12 @@ impl IndexBuilds {
         };
         let state = Arc::new(state);
         self.0.lock().push(state.clone());
+        self.1.fetch_add(1, Relaxed);
         Build { all: self.0.clone(), state, reigns }
+    }
+    /// How many were begun since the start.
+    pub fn total(&self) -> u64 {
+        self.1.load(Relaxed)
     }
     /// Ends the builds of a collection that is gone.
     pub fn forget_dropped(&self, collection: [u8; 16]) {

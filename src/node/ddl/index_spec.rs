@@ -9,6 +9,7 @@ use query::QueryContext;
 use query::matcher::Matcher;
 use query::projection::Projection;
 use storage::IndexSpec;
+use storage::index::MEASURED;
 
 /// What an option takes.
 #[derive(Clone, Copy)]
@@ -81,6 +82,12 @@ pub(super) fn check_spec(spec: &Document) -> Result<IndexSpec> {
     check_options_of_id(spec, key)?;
     // The time of measurements is two fields of their buckets.
     let of_buckets = spec.contains_key("originalSpec");
+    if !of_buckets && key.iter().any(|(_, kind)| kind.as_str() == Some(MEASURED)) {
+        bail!(
+            CANNOT_CREATE_INDEX,
+            "Index kind '{MEASURED}' is for the buckets of time-series collections alone"
+        );
+    }
     if spec.contains_key("expireAfterSeconds") && !of_buckets && key.len() > 1 {
         bail!(
             CANNOT_CREATE_INDEX,

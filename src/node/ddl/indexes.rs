@@ -71,7 +71,7 @@ pub fn nothing_to_build(node: &Node, op: &Operation, request: Request<'_>) -> Op
 /// The collection and the specifications that a `createIndexes` command names.
 fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>, Vec<Document>)> {
     let ns = request.namespace()?;
-    crate::write::statement::check_writable(&ns)?;
+    crate::write::statement::check_changeable(&ns)?;
     if ns.ends_with(".system.views") {
         bail!(CANNOT_CREATE_INDEX, "Cannot create indexes on {ns}");
     }

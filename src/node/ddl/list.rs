@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::{IndexSpec, split_namespace};
 
+/// What a collection, or a database without one, takes at least.
+const DATABASE_BYTES: i64 = 4096;
+
 /// Runs a `listDatabases` command.
 pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
     let names_only = request.body.get("nameOnly").is_some_and(|v| v.truthy());
@@ -17,10 +20,14 @@ pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
         let state = slot.read_unchecked();
         if let Some(c) = &state.collection {
             *sizes.entry(slot.database.name.clone()).or_default() +=
-                (c.data_bytes() + c.index_bytes()) as i64 + 4096;
+                (c.data_bytes() + c.index_bytes()) as i64 + DATABASE_BYTES;
         } else if state.view.is_some() {
             sizes.entry(slot.database.name.clone()).or_default();
         }
+    }
+    // Of a set it holds what sessions and transactions leave, which stands in no collection.
+    if node.replication.standing().config.is_some() {
+        sizes.entry("config".to_string()).or_insert(DATABASE_BYTES);
     }
     let (mut databases, mut total) = (Vec::new(), 0);
     for (name, size) in sizes {

@@ -13,7 +13,11 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
     if [from, to].contains(&"local.oplog.rs") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "can't rename live oplog while replicating");
     }
-    check_names(from, to)?;
+    // A node of no set replicates nothing.
+    if node.is_replica_set() {
+        check_replicated(from, to)?;
+    }
+    check_allowed(from, to)?;
     crate::write::statement::check_uuid(request.body, &node.namespaces.slot(from))?;
     rename(node, op, from, to, target).await?;
     Ok(Document::new())
@@ -37,11 +41,23 @@ pub fn read(body: Doc<'_>) -> Result<(&str, &str, DropTarget)> {
 /// # Errors
 /// IllegalOperation (20).
 pub fn check_names(from: &str, to: &str) -> Result<()> {
+    check_replicated(from, to)?;
+    check_allowed(from, to)
+}
+
+fn check_replicated(from: &str, to: &str) -> Result<()> {
     if from.starts_with("local.") != to.starts_with("local.") {
         bail!(
             ILLEGAL_OPERATION,
             "Cannot rename collections between a replicated and an unreplicated database"
         );
+    }
+    Ok(())
+}
+
+fn check_allowed(from: &str, to: &str) -> Result<()> {
+    if to.strip_prefix("local.oplog.").is_some_and(|rest| !rest.is_empty()) {
+        bail!(ILLEGAL_OPERATION, "can't rename a collection to an oplog");
     }
     if from == to {
         bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");

@@ -146,7 +146,7 @@ pub const SET_INDEX_COMMIT_QUORUM: Shape = Shape {
 pub const DROP_INDEXES: Shape = Shape {
     name: "dropIndexes",
     generic: true,
-    fields: &[required("index", Any), field("collectionUUID", Uuid)],
+    fields: &[required("index", Indexes), field("collectionUUID", Uuid)],
 };
 
 pub const COMPACT: Shape = Shape {

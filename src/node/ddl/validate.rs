@@ -1,10 +1,14 @@
 //! validate: are records and indexes what they say of each other?
 
+use crate::write::extras::Validator;
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, ValueRef, bail, doc, err, number};
-use storage::CollectionView;
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err, meter, number};
+use query::matcher::Matcher;
+use storage::index::IndexInfo;
+use storage::{CollectionSnapshot, CollectionView, IndexSpec, RecordId};
 
-/// Runs a `validate` command: every document is read and valid BSON, every index has the entries its documents give.
+/// Runs a `validate` command: every document is read and valid BSON, every index has the entries its documents give and no others.
+/// What does not comply with the collection's validator is counted, and no fault: it may have been there before.
 pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = match request.argument() {
         Some(ValueRef::String(name)) if name.starts_with('$') => {
@@ -30,50 +34,187 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
                 .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "Collection '{ns}' does not exist to validate."))
         })
         .await?;
-    let (mut invalid, mut seen) = (0i64, 0usize);
-    let mut records = snapshot.records();
-    let mut next = records.first();
-    while let Some((_, d)) = next {
-        invalid +=
-            document::validate::validate(d.bytes(), document::validate::Limits::INTERNAL).is_err() as i64;
-        seen += 1;
-        if seen.is_multiple_of(1000) {
-            op.check_interrupt()?;
-            tokio::task::yield_now().await;
-        }
-        next = records.next();
-    }
-    let (mut keys, mut details, mut errors) = (Document::new(), Document::new(), Vec::new());
+    let validator = slot.read(op, |s| Ok(s.validator.clone())).await?;
+    let documents = Documents::read(node, op, &snapshot, validator.as_deref()).await?;
+    let mut indexes = Vec::with_capacity(snapshot.index_count());
     for i in 0..snapshot.index_count() {
-        let Some(info) = snapshot.index_info(i) else { continue };
-        let dangling = dangling_entries(&snapshot, i);
-        let name = info.spec.name();
-        keys.push(name, number::int_or_long(dangling.0));
-        details.push(name, doc! { "valid": dangling.1 == 0, "spec": info.spec.document().clone() });
-        if dangling.1 > 0 {
-            errors.push(Value::from(format!("index {name} has {} entries without a record", dangling.1)));
-        }
+        indexes.push(Entries::read(op, &snapshot, i).await?);
     }
     let mut reply = doc! { "ns": ns.as_str(), "uuid": Value::uuid(snapshot.meta().uuid) };
     if !metadata {
-        reply.push("nInvalidDocuments", number::int_or_long(invalid));
-        reply.push("nNonCompliantDocuments", 0);
-        reply.push("nrecords", number::int_or_long(seen as i64));
+        reply.push("nInvalidDocuments", number::int_or_long(documents.invalid));
+        reply.push("nNonCompliantDocuments", number::int_or_long(documents.non_compliant));
+        reply.push("nrecords", number::int_or_long(documents.seen));
     }
     let repair_mode = match () {
         _ if flag("repair") => "FixErrors",
         _ if flag("fixMultikey") => "AdjustMultikey",
         _ => "None",
     };
-    reply.0.extend(
-        doc! {
-            "nIndexes": snapshot.index_count() as i32, "keysPerIndex": keys, "indexDetails": details,
-            "valid": invalid == 0 && errors.is_empty(), "repaired": false, "repairMode": repair_mode,
-            "warnings": [], "errors": errors, "extraIndexEntries": [], "missingIndexEntries": [], "corruptRecords": [],
-        }
-        .0,
-    );
+    reply.0.extend(findings(&snapshot, &documents, &indexes, repair_mode).0);
     Ok(reply)
+}
+
+/// Entries that are shown of each kind; the others are only counted.
+const SHOWN_MAX: usize = 100;
+/// Steps between two looks at whether the command was interrupted.
+const SLICE: usize = 1000;
+
+/// What the documents are like.
+#[derive(Default)]
+struct Documents {
+    seen: i64,
+    invalid: i64,
+    non_compliant: i64,
+}
+
+impl Documents {
+    async fn read(
+        node: &Node,
+        op: &Operation,
+        snapshot: &CollectionSnapshot,
+        validator: Option<&Validator>,
+    ) -> Result<Documents> {
+        let mut found = Documents::default();
+        let now = node.parse_context(Document::new());
+        let off = snapshot.meta().options.get_str("validationLevel") == Some("off");
+        let matcher = validator.filter(|_| !off).map(|v| v.matcher.at_time_of(&now));
+        let mut records = snapshot.records();
+        let mut next = records.first();
+        while let Some((_, d)) = next {
+            let valid = document::validate::validate(d.bytes(), document::validate::Limits::INTERNAL).is_ok();
+            found.invalid += i64::from(!valid);
+            // What ends the operation is seen between documents; here it would count as a document that does not comply.
+            let complies = |m: &Matcher| meter::unbroken(|| m.matches(d)).unwrap_or(false);
+            found.non_compliant += i64::from(valid && !matcher.as_ref().is_none_or(complies));
+            found.seen += 1;
+            pause(op, found.seen as usize).await?;
+            next = records.next();
+        }
+        Ok(found)
+    }
+}
+
+/// What an index has, beside what the documents say it should have.
+#[derive(Default)]
+struct Entries {
+    keys: i64,
+    missing: i64,
+    extra: i64,
+    shown_missing: Vec<Value>,
+    shown_extra: Vec<Value>,
+}
+
+impl Entries {
+    async fn read(op: &Operation, snapshot: &CollectionSnapshot, slot: usize) -> Result<Entries> {
+        let mut found = Entries::default();
+        let (Some(info), Some(mut cursor)) = (snapshot.index_info(slot), snapshot.index_cursor(slot)) else {
+            return Ok(found);
+        };
+        let (mut wanted, mut seen) = (0i64, 0usize);
+        let mut records = snapshot.records();
+        let mut next = records.first();
+        while let Some((record, d)) = next {
+            // A document that gives no keys is not in this index.
+            let of = snapshot.missing_keys(slot, &mut cursor, record, d).unwrap_or_default();
+            wanted += of.keys as i64;
+            found.missing += of.missing.len() as i64;
+            for key in of.missing.iter().take(SHOWN_MAX - found.shown_missing.len()) {
+                found.shown_missing.push(shown(&info.spec, record, Some(d), key));
+            }
+            seen += 1;
+            pause(op, seen).await?;
+            next = records.next();
+        }
+        found.keys = snapshot.indexes()[slot].len() as i64;
+        if found.keys != wanted - found.missing {
+            found.look_for_extra(op, snapshot, slot, info).await?;
+        }
+        Ok(found)
+    }
+
+    async fn look_for_extra(
+        &mut self,
+        op: &Operation,
+        snapshot: &CollectionSnapshot,
+        slot: usize,
+        info: &IndexInfo,
+    ) -> Result<()> {
+        let Some(mut cursor) = snapshot.index_cursor(slot) else { return Ok(()) };
+        let mut seen = 0usize;
+        let mut next = cursor.first();
+        while let Some(entry) = next {
+            if !snapshot.explains(slot, &entry) {
+                self.extra += 1;
+                if self.shown_extra.len() < SHOWN_MAX {
+                    let d = snapshot.get(entry.record);
+                    self.shown_extra.push(shown(&info.spec, entry.record, d, entry.key));
+                }
+            }
+            seen += 1;
+            pause(op, seen).await?;
+            next = cursor.next();
+        }
+        Ok(())
+    }
+}
+
+/// An entry that is missing, or too many.
+fn shown(spec: &IndexSpec, record: RecordId, d: Option<Doc<'_>>, key: &[u8]) -> Value {
+    let mut out = doc! { "indexName": spec.name(), "recordId": record as i64 };
+    if let Some(id) = d.and_then(|d| d.get("_id")) {
+        out.push("idKey", doc! { "_id": id.to_value() });
+    }
+    if let Some(shown) = d.and_then(|d| storage::index::keys::shown(spec, d, key)) {
+        out.push("indexKey", shown);
+    }
+    out.into()
+}
+
+async fn pause(op: &Operation, seen: usize) -> Result<()> {
+    if seen.is_multiple_of(SLICE) {
+        op.check_interrupt()?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+/// The fields of the reply that say what was found.
+fn findings(
+    snapshot: &CollectionSnapshot,
+    documents: &Documents,
+    indexes: &[Entries],
+    repair_mode: &str,
+) -> Document {
+    let (mut keys, mut details) = (Document::new(), Document::new());
+    for (index, found) in snapshot.indexes().iter().zip(indexes) {
+        let spec = &index.info().spec;
+        keys.push(spec.name(), number::int_or_long(found.keys));
+        let valid = found.missing == 0 && found.extra == 0;
+        details.push(spec.name(), doc! { "valid": valid, "spec": spec.document().clone() });
+    }
+    let sum = |of: fn(&Entries) -> i64| indexes.iter().map(of).sum::<i64>();
+    let all =
+        |of: fn(&Entries) -> &Vec<Value>| -> Vec<Value> { indexes.iter().flat_map(of).cloned().collect() };
+    let (missing, extra) = (sum(|e| e.missing), sum(|e| e.extra));
+    let mut errors: Vec<Value> = Vec::new();
+    if missing > 0 {
+        errors.push(Value::from(format!("Detected {missing} missing index entries.")));
+    }
+    if extra > 0 {
+        errors.push(Value::from(format!("Detected {extra} extra index entries.")));
+    }
+    let mut warnings: Vec<Value> = Vec::new();
+    if documents.non_compliant > 0 {
+        warnings
+            .push(Value::from("Detected one or more documents not compliant with the collection's schema."));
+    }
+    doc! {
+        "nIndexes": snapshot.index_count() as i32, "keysPerIndex": keys, "indexDetails": details,
+        "valid": documents.invalid == 0 && errors.is_empty(), "repaired": false, "repairMode": repair_mode,
+        "warnings": warnings, "errors": errors, "extraIndexEntries": all(|e| &e.shown_extra),
+        "missingIndexEntries": all(|e| &e.shown_missing), "corruptRecords": [],
+    }
 }
 
 fn check_background(node: &Node, flag: &impl Fn(&str) -> bool) -> Result<()> {
@@ -108,17 +249,4 @@ fn check_together(flag: &dyn Fn(&str) -> bool) -> Result<()> {
         ),
         None => Ok(()),
     }
-}
-
-/// How many entries an index has, and how many of them lead to no record.
-fn dangling_entries(snapshot: &storage::CollectionSnapshot, slot: usize) -> (i64, i64) {
-    let Some(mut cursor) = snapshot.index_cursor(slot) else { return (0, 0) };
-    let (mut entries, mut dangling) = (0, 0);
-    let mut next = cursor.first();
-    while let Some(e) = next {
-        entries += 1;
-        dangling += snapshot.get(e.record).is_none() as i64;
-        next = cursor.next();
-    }
-    (entries, dangling)
 }

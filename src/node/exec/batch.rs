@@ -63,7 +63,7 @@ impl Batch {
         if length > DOCUMENT_BYTES_MAX {
             let text = too_large(&DocBuf::from_validated(self.bytes[start..].to_vec()));
             self.bytes.truncate(before);
-            bail!(BSON_OBJECT_TOO_LARGE, "{} :: caused by :: {text}", super::sorter::IN_FIND);
+            bail!(BSON_OBJECT_TOO_LARGE, "{text}");
         }
         if self.count > 0 && before + length > self.bytes_max {
             self.bytes.truncate(before);

@@ -122,6 +122,7 @@ impl Wanted<'_> {
             plans.iter_mut().for_each(|plan| cover(plan, &read, &indexes));
         }
         if plans.len() == 1 {
+            node.plan_caches.skipped.increment();
             return Ok(Choice { filtered, ..Choice::only(plans.swap_remove(0)) });
         }
         let whole = match held {
@@ -136,12 +137,14 @@ impl Wanted<'_> {
         {
             plans[..=at].rotate_right(1);
             if memory == Memory::Used {
+                node.plan_caches.hits.increment();
                 return Ok(Choice { filtered, cached: Some(entry), ..Choice::only(plans.swap_remove(0)) });
             }
             return self.tried(plans, collection, filtered, Some(entry));
         }
         let choice = self.tried(plans, collection, filtered, None)?;
         if memory == Memory::Used {
+            node.plan_caches.misses.increment();
             self.remember(node, &cache, shape, whole, &choice);
         }
         Ok(choice)

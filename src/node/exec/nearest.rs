@@ -41,7 +41,7 @@ impl Nearest {
             let ring = ring.get_or_insert_with(|| {
                 Sort::new(rings.plan(reach), RecordSorter::new(order.clone(), *limit, means))
             });
-            let is_new = |doc: document::Doc<'_>| done.is_none_or(|done| rings.is_beyond(done, doc));
+            let is_new = |doc: document::Doc<'_>| done.map_or(Ok(true), |done| rings.is_beyond(done, doc));
             let progress = ring.run(view, context, budget, &is_new, sink)?;
             if progress != Progress::End {
                 return Ok(progress);

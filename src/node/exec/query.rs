@@ -11,6 +11,7 @@ use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
+use document::error::Phase;
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
 use query::QueryContext;
 use query::explain::inclusion_of;
@@ -194,7 +195,7 @@ impl Query {
                 Ok(_) => {}
                 // The filter or the projection is dear: it is evaluated on the snapshot.
                 Err(e) if e.code == meter::OVERRUN => {}
-                Err(e) => return Err(e),
+                Err(e) => return Err(e.at(Phase::Running)),
             }
             query.note(node, op);
             query.routed = op.received.shard.is_some();
@@ -403,15 +404,16 @@ fn scans_collection(plan: &Plan) -> bool {
     }
 }
 
-/// Counts the indexes and scans that a plan uses, and notes the plan for the profiler.
+/// Counts the indexes and scans that a plan uses, and notes the plan for the profiler; one that may well be slow also for the log.
 pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
-    if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
+    let (sorts, scans) = (plan.needs_sort(), scans_collection(plan));
+    if sorts || scans || node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
         op.note_plan(summary(plan));
     }
-    if plan.needs_sort() {
+    if sorts {
         node.index_use.totals.sorts.increment();
     }
-    if scans_collection(plan) {
+    if scans {
         node.index_use.note_scan(ns, false);
     }
     match plan.access() {

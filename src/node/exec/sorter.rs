@@ -3,7 +3,7 @@
 //! Above its limit the sort goes on in files. Where the client forbade those, what is sorted is weighed as if documents
 //! were held, as the real server holds them, and a sort that is too heavy is refused.
 
-use document::{Doc, Result, err};
+use document::{Doc, Result, bail};
 use query::pipeline::account::{Kind, Use};
 use query::pipeline::spill::{Entry, Merge, Sorter, Space};
 use query::pipeline::{Account, Charge, Spills};
@@ -13,11 +13,6 @@ use storage::RecordId;
 
 /// An entry is the record's id and the length of its document.
 const RECORD_BYTES: usize = size_of::<RecordId>();
-
-/// What an error of a find or an aggregation begins with.
-pub const IN_FIND: &str = "Executor error during find command";
-/// What an error of a findAndModify begins with.
-pub const IN_FIND_AND_MODIFY: &str = "Plan executor error during findAndModify";
 
 /// What a sort may use.
 #[derive(Clone, Default)]
@@ -30,8 +25,6 @@ pub struct Means {
     pub account: Option<Arc<Account>>,
     /// Who is told of what it writes, where there is no account yet that tells.
     pub told: Vec<Arc<Spills>>,
-    /// What the error of a sort that is too large begins with, before its cause; empty for none.
-    pub context: &'static str,
 }
 
 /// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
@@ -39,7 +32,6 @@ pub struct RecordSorter {
     spec: SortSpec,
     sorter: Sorter,
     may_spill: bool,
-    context: &'static str,
 }
 
 impl RecordSorter {
@@ -56,7 +48,6 @@ impl RecordSorter {
             spec,
             sorter: if may_spill { sorter } else { sorter.weighing(with_document) },
             may_spill,
-            context: means.context,
         }
     }
     /// # Errors
@@ -68,12 +59,11 @@ impl RecordSorter {
         entry.extend_from_slice(&(doc.bytes().len() as u32).to_be_bytes());
         self.sorter.push(key, entry)?;
         if !self.may_spill && self.sorter.is_over() {
-            let refused = err!(
+            bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
                 "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
                 self.sorter.limit()
             );
-            return Err(if self.context.is_empty() { refused } else { refused.context(self.context) });
         }
         Ok(())
     }

@@ -346,7 +346,7 @@ impl Walk {
             Walk::Index(walk) => walk.run(view, context, budget, sink),
             Walk::Or(or) => or.run(view, context, budget, sink),
             Walk::Merge(merge) => merge.run(view, context, budget, sink),
-            Walk::Sort(sort) => sort.run(view, context, budget, &|_| true, sink),
+            Walk::Sort(sort) => sort.run(view, context, budget, &|_| Ok(true), sink),
             Walk::Near(nearest) => nearest.run(view, context, budget, sink),
         }
     }
@@ -678,12 +678,12 @@ impl Sort {
         view: &V,
         context: &mut Context<'_>,
         budget: &mut Budget,
-        keep: &dyn Fn(Doc<'_>) -> bool,
+        keep: &dyn Fn(Doc<'_>) -> Result<bool>,
         sink: &mut Sink<'_>,
     ) -> Result<Progress> {
         if let Some(sorter) = &mut self.sorter {
             let progress = self.input.run(view, context, budget, &mut |found| {
-                if keep(found.doc) {
+                if keep(found.doc)? {
                     sorter.push(found.record, found.doc)?;
                 }
                 Ok(Taken::More)

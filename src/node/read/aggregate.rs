@@ -18,14 +18,15 @@ use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
 use crate::transaction::Area;
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc};
+use document::error::Phase;
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, bail, doc};
 use query::matcher::Matcher;
 use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
-    BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
-    refuse_own,
+    BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, Run, Source, fusion, optimize,
+    parse_checked, refuse_own,
 };
 use query::planner::{Hint, Plan};
 use query::projection::Projection;
@@ -152,10 +153,6 @@ impl PipelineRows {
     pub fn did(&self) -> Vec<Did> {
         self.execution.did()
     }
-    /// Whether it has no stages: its rows are those of the query.
-    fn is_bare(&self) -> bool {
-        self.execution.did().is_empty()
-    }
     /// The query whose rows go through the stages.
     pub fn query(&self) -> Option<&Query> {
         self.source.rows.query()
@@ -182,11 +179,7 @@ impl PipelineRows {
         loop {
             while let Some(front) = self.pending.front() {
                 if front.bytes().len() > DOCUMENT_BYTES_MAX {
-                    bail!(
-                        BSON_OBJECT_TOO_LARGE,
-                        "PlanExecutor error during aggregation :: caused by :: {}",
-                        too_large(front)
-                    );
+                    bail!(BSON_OBJECT_TOO_LARGE, "{}", too_large(front));
                 }
                 if !out.put(front.doc()) {
                     return Ok(());
@@ -399,7 +392,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let stages = query::timeseries::with_bucket_filter(stages);
     let stages = super::geo_near::with_key(node, &ns, stages)?;
     let stages = note_text(node, &ns, stages, &mut context)?;
-    let parsed = parse(&stages, &context)?;
+    let parsed = parse_checked(&stages, &context)?;
     crate::timeseries::output::check_options(&stages)?;
     let pipeline = optimize(parsed, &context)?;
     let mut run = Run::new(&context);
@@ -491,7 +484,6 @@ impl Prepared {
                 space: self.run.space(),
                 account: Some(self.run.account.clone()),
                 told: Vec::new(),
-                context: crate::exec::sorter::IN_FIND,
             },
             ..Wanted::default()
         }
@@ -583,18 +575,23 @@ async fn pseudo(node: &Arc<Node>, op: &Arc<Operation>, prepared: &mut Prepared) 
 }
 
 /// Some stages tell of the process and take no other level than local; those that write cannot wait to be linearizable.
-pub fn check_level(op: &Operation, pipeline: &[Value]) -> Result<()> {
+pub fn check_level(op: &Operation, pipeline: Doc<'_>) -> Result<()> {
     const LOCAL: &[&str] = &["$listLocalSessions", "$listClusterCatalog", "$currentOp", "$planCacheStats"];
     let concern = &op.read_concern;
     if !concern.level_given || concern.level == ReadLevel::Local {
         return Ok(());
     }
-    if let Some(name) = first_stage(pipeline).filter(|name| LOCAL.contains(name)) {
-        bail!(INVALID_OPTIONS, "Aggregation stage {name} cannot run with a readConcern other than 'local'");
+    let mut stages = pipeline.iter().filter_map(|e| e.value().as_document()?.iter().next());
+    let (first, last) = (stages.next(), stages.last());
+    if let Some(stage) = first.filter(|stage| LOCAL.contains(&stage.name())) {
+        bail!(
+            INVALID_OPTIONS,
+            "Aggregation stage {} cannot run with a readConcern other than 'local'",
+            stage.name()
+        );
     }
-    let last = pipeline.last().and_then(Value::as_document).and_then(Document::first);
-    match last {
-        Some((name @ ("$out" | "$merge"), _)) if concern.level == ReadLevel::Linearizable => {
+    match last.or(first).map(|stage| stage.name()) {
+        Some(name @ ("$out" | "$merge")) if concern.level == ReadLevel::Linearizable => {
             bail!(INVALID_OPTIONS, "{name} cannot be used with a 'linearizable' read concern level")
         }
         _ => Ok(()),
@@ -613,7 +610,6 @@ pub async fn aggregate(
     if !by_router && let Some(stages) = request.body.get("pipeline").and_then(|v| v.as_array()) {
         refuse_own(stages)?;
     }
-    check_level(op, &asked.pipeline)?;
     node.check_write_concern(op)?;
     node.heed_query_settings(op, &asked.ns, request.body)?;
     let first = asked.pipeline.first().and_then(Value::as_document).and_then(Document::first);
@@ -637,8 +633,10 @@ pub async fn aggregate(
     };
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
-    let mut rows = start(node, op, asked, Some(&mut batch)).await?;
-    let filled = rows.fill(node, op, &mut batch).await;
+    let running = || format!("Executor error during aggregate command on namespace: {ns}");
+    let shown = |e: Error| e.while_running(running, Some("Failed to optimize pipeline"));
+    let mut rows = start(node, op, asked, Some(&mut batch)).await.map_err(shown)?;
+    let filled = rows.fill(node, op, &mut batch).await.map_err(|e| shown(e.at(Phase::Running)));
     filled.map_err(|e| if rows.awaits_data() { change_stream::labelled(e) } else { e })?;
     let (at, token) = (rows.read_time(op), rows.resume_token());
     let id = match rows.ended() {
@@ -703,7 +701,6 @@ impl Source for SubSource {
         })
     }
     fn scans(&self) -> bool {
-        let of_pipeline = matches!(&self.rows, Rows::Pipeline(p) if !p.is_bare());
-        !of_pipeline && self.rows.query().is_some_and(Query::scans)
+        self.rows.query().is_some_and(Query::scans)
     }
 }

@@ -18,6 +18,7 @@ use crate::namespace::{OwnershipFilter, Slot};
 use crate::operation::Received;
 use crate::ranges::Kept;
 use crate::{Node, Operation, WriteUnit};
+use document::error::Phase;
 use document::{Result, bail, meter};
 use protocol::version::ShardVersion;
 use query::matcher::Matcher;
@@ -35,8 +36,6 @@ pub struct Search<'a> {
     pub filter: &'a Matcher,
     pub sort: Option<&'a SortSpec>,
     pub hint: Option<&'a Hint>,
-    /// What the error of a sort that is too large begins with; empty for none.
-    pub context: &'static str,
 }
 
 /// A search under way.
@@ -70,7 +69,7 @@ impl Candidates {
         };
         // A write has no say in whether its sort may use the disk.
         let means = match search.sort {
-            Some(_) => Means { context: search.context, ..node.sort_means(op, None) },
+            Some(_) => node.sort_means(op, None),
             None => Means::default(),
         };
         let opened = slot.read(op, |state| {
@@ -101,7 +100,7 @@ impl Candidates {
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
             match meter::bounded(LATCHED_QUANTA, || out.slice(collection, &mut budget, &mut found)) {
                 Ok(Progress::End) => {}
-                Err(e) if e.code != meter::OVERRUN => return Err(e),
+                Err(e) if e.code != meter::OVERRUN => return Err(e.at(Phase::Running)),
                 _ => out.snapshot = Some(collection.snapshot()),
             }
             out.found = found;

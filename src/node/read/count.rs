@@ -126,7 +126,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;
     context.timeless = true;
     node.note_text_index(&mut context, &slot, command.query);
-    let filter = Matcher::parse(command.query, &context)?;
+    let filter = Matcher::parse_checked(command.query, &context)?;
     if super::pseudo::is_pseudo(&ns) {
         return by_pipeline(node, op, &ns, &command, request.body).await;
     }

@@ -154,7 +154,7 @@ pub async fn distinct(
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;
     context.timeless = true;
     node.note_text_index(&mut context, &slot, command.query);
-    let filter = Matcher::parse(command.query, &context)?;
+    let filter = Matcher::parse_checked(command.query, &context)?;
     let mut values = Values::new(command.key, &context.collation);
     let by_index = command.distinct();
     let wanted = Wanted {

@@ -14,7 +14,9 @@ use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::namespace::Slot;
 use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
+use document::error::Phase;
 use document::{Collation, Doc, DocWriter, Document, Result, Value, ValueRef, bail};
+use query::expression::Constants;
 use query::matcher::Matcher;
 use query::pipeline::index_key;
 use query::planner::Hint;
@@ -204,10 +206,12 @@ impl Parsed {
         let variables = command_variables(node, body)?;
         let mut context = node.parse_context_on(slot, command.collation, variables)?;
         node.note_text_index(&mut context, slot, command.filter.unwrap_or(Doc::empty()));
+        context.constants = Constants::checked();
         let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
         let sort = command.sort.map(SortSpec::parse).transpose()?;
         let sort = sort.map(|s| s.with_collation(&context.collation).with_text(filter.text())).transpose()?;
         let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
+        context.constants.check()?;
         let hint = command.hint.map(Hint::given).transpose()?.flatten();
         // `$near` sorts by distance.
         let sorts = sort.is_some() || filter.near().is_some();
@@ -267,7 +271,8 @@ pub async fn find(
     }
     node.heed_query_settings(op, &ns, request.body)?;
     // Boxed, so that a find by `_id` is not as large as all this.
-    Box::pin(by_plan(node, op, &slot, &ns, &command, request.body, w)).await
+    let found = Box::pin(by_plan(node, op, &slot, &ns, &command, request.body, w)).await;
+    found.map_err(|e| e.while_running(|| format!("Executor error during find command: {ns}"), None))
 }
 
 /// A find that is more than one document by its `_id`.
@@ -295,13 +300,13 @@ async fn by_plan(
         None => match Query::open(node, op, slot, parsed.wanted(command), &mut batch).await? {
             Opened::Absent => Rows::empty(),
             Opened::Query(mut query) => {
-                query.fill(node, op, &mut batch).await?;
+                query.fill(node, op, &mut batch).await.map_err(|e| e.at(Phase::Running))?;
                 Rows::Query(query)
             }
             Opened::View(_) => {
                 let asked = on_view(node, ns, command, body)?;
                 let mut rows = aggregate::start(node, op, asked, Some(&mut batch)).await?;
-                rows.fill(node, op, &mut batch).await?;
+                rows.fill(node, op, &mut batch).await.map_err(|e| e.at(Phase::Running))?;
                 rows
             }
         },
@@ -386,7 +391,8 @@ async fn by_id(
         let projected = match (found, &projection) {
             (Some(d), Some(p)) => {
                 let mut bytes = Vec::with_capacity(d.bytes().len());
-                p.apply(d, &mut bytes)?;
+                let running = || format!("Executor error during find command: {ns}");
+                p.apply(d, &mut bytes).map_err(|e| e.at(Phase::Running).while_running(running, None))?;
                 Some(bytes)
             }
             _ => None,

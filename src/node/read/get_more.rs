@@ -9,6 +9,7 @@ use crate::exec::Batch;
 use crate::operation::ReadLevel;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
+use document::error::Phase;
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use runtime::Instant;
 use std::sync::Arc;
@@ -132,7 +133,10 @@ async fn more(
         n => usize::try_from(n).unwrap_or(usize::MAX),
     });
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", ns).await?;
-    fill(node, op, &mut cursor.rows, &mut batch, (until, command.known_commit)).await?;
+    let filled = fill(node, op, &mut cursor.rows, &mut batch, (until, command.known_commit)).await;
+    filled.map_err(|e| {
+        e.at(Phase::Running).while_running(|| "Executor error during getMore".to_string(), None)
+    })?;
     // A linearizable batch says that this member still led. One of level majority owes only what it has read itself.
     // One that reads the past owes nothing: that was committed.
     let owes = reads_anew && !cursor.keeps_snapshot && batch.count() > 0;

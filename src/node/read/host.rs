@@ -100,7 +100,8 @@ impl LocalHost {
             _ => Document::new(),
         };
         match stage.name {
-            "$collStats" => self.coll_stats(&spec).await.map(|d| vec![d]),
+            "$collStats" => coll_stats(node, &self.op, &self.ns, &spec).await.map(|d| vec![d]),
+            "$_internalAllCollectionStats" => self.all_collection_stats(&spec).await,
             "$indexStats" => self.index_stats().await,
             "$planCacheStats" => self.plan_cache_stats(&spec).await,
             "$querySettings" => Ok(node.query_settings.shown(&spec)),
@@ -142,9 +143,6 @@ impl LocalHost {
 
     /// The sessions that have been written to the collection, those that the client asks for and may see.
     fn stored_sessions(&self, spec: &Document) -> Result<Vec<Document>> {
-        if self.ns != "config.system.sessions" {
-            bail!(INVALID_NAMESPACE, "$listSessions may only be run against config.system.sessions");
-        }
         let owners = Owners::listed(spec, &self.op.client);
         let mut found = crate::local::LocalClient::new(self.node.clone()).find(&self.ns, &Document::new())?;
         found.retain(|d| {
@@ -184,54 +182,15 @@ impl LocalHost {
         }
     }
 
-    async fn coll_stats(&self, spec: &Document) -> Result<Document> {
-        let mut out = doc! {
-            "ns": self.ns.as_str(), "host": self.node.options.host.as_str(),
-            "localTime": Value::DateTime(self.node.now_ms()),
-        };
-        // Of an option that is given twice a null does not count.
-        let given =
-            |option: &str| spec.iter().find(|(name, v)| *name == option && !v.is_null()).map(|(_, v)| v);
-        if let Some(latency) = given("latencyStats") {
-            let histograms = latency.as_document().and_then(|d| d.get_bool("histograms")).unwrap_or(false);
-            let stats = match &*self.node.hooks.read() {
-                Some(hooks) => hooks.latency_stats(&self.ns, histograms),
-                None => Document::new(),
-            };
-            out.push("latencyStats", stats);
-        }
-        let scale = match given("storageStats") {
-            Some(Value::Document(d)) => match d.get_present("scale") {
-                Some(v) => storage_scale(v)?,
-                None => 1,
-            },
-            _ => 1,
-        };
-        let slot = self.node.namespaces.slot(&self.ns);
-        let orphans = orphan_count(&self.node, &self.ns);
-        let (stats, count) = slot
-            .read(&self.op, |s| {
-                Ok(match &s.collection {
-                    Some(c) => (collection_statistics(&self.node, c, scale, orphans), Some(c.len() as i64)),
-                    None => (statistics_without_collection(&self.node, &self.ns, scale), None),
-                })
-            })
-            .await?;
-        if given("storageStats").is_some() {
-            out.push("storageStats", stats);
-        }
-        if given("count").is_some() {
-            let count = count.ok_or_else(|| {
-                err!(
-                    NAMESPACE_NOT_FOUND,
-                    "Unable to retrieve count in $collStats stage :: caused by :: Collection [{}] not found.",
-                    self.ns
-                )
-            })?;
-            out.push("count", document::number::int_or_long(count));
-        }
-        if given("queryExecStats").is_some() {
-            out.push("queryExecStats", doc! { "collectionScans": self.node.index_use.scans_of(&self.ns) });
+    /// What `$collStats` says of every collection here.
+    async fn all_collection_stats(&self, spec: &Document) -> Result<Vec<Document>> {
+        let (node, op, empty) = (&self.node, self.aside(), Document::new());
+        let wanted = spec.get_document("stats").unwrap_or(&empty);
+        let mut out = Vec::new();
+        for slot in node.namespaces.visible() {
+            if slot.read_unchecked().collection.is_some() {
+                out.push(coll_stats(node, &op, &slot.ns, wanted).await?);
+            }
         }
         Ok(out)
     }
@@ -295,6 +254,57 @@ impl LocalHost {
         }
         out
     }
+}
+
+/// `$collStats` of one collection.
+async fn coll_stats(node: &Node, op: &Operation, ns: &str, spec: &Document) -> Result<Document> {
+    let mut out = doc! {
+        "ns": ns, "host": node.options.host.as_str(),
+        "localTime": Value::DateTime(node.now_ms()),
+    };
+    // Of an option that is given twice a null does not count.
+    let given = |option: &str| spec.iter().find(|(name, v)| *name == option && !v.is_null()).map(|(_, v)| v);
+    if let Some(latency) = given("latencyStats") {
+        let histograms = latency.as_document().and_then(|d| d.get_bool("histograms")).unwrap_or(false);
+        let stats = match &*node.hooks.read() {
+            Some(hooks) => hooks.latency_stats(ns, histograms),
+            None => Document::new(),
+        };
+        out.push("latencyStats", stats);
+    }
+    let scale = match given("storageStats") {
+        Some(Value::Document(d)) => match d.get_present("scale") {
+            Some(v) => storage_scale(v)?,
+            None => 1,
+        },
+        _ => 1,
+    };
+    let slot = node.namespaces.slot(ns);
+    let orphans = orphan_count(node, ns);
+    let (stats, count) = slot
+        .read(op, |s| {
+            Ok(match &s.collection {
+                Some(c) => (collection_statistics(node, c, scale, orphans), Some(c.len() as i64)),
+                None => (statistics_without_collection(node, ns, scale), None),
+            })
+        })
+        .await?;
+    if given("storageStats").is_some() {
+        out.push("storageStats", stats);
+    }
+    if given("count").is_some() {
+        let count = count.ok_or_else(|| {
+            err!(
+                NAMESPACE_NOT_FOUND,
+                "Unable to retrieve count in $collStats stage :: caused by :: Collection [{ns}] not found."
+            )
+        })?;
+        out.push("count", document::number::int_or_long(count));
+    }
+    if given("queryExecStats").is_some() {
+        out.push("queryExecStats", doc! { "collectionScans": node.index_use.scans_of(ns) });
+    }
+    Ok(out)
 }
 
 impl PipelineHost for LocalHost {

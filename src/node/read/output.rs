@@ -105,7 +105,7 @@ impl LocalHost {
             };
             let outcome = insert_documents(node, op, &slot, &docs, flags).await?;
             if let Some(e) = outcome.first_error {
-                return Err(e.context("PlanExecutor error during aggregation"));
+                return Err(e);
             }
         }
         if end {

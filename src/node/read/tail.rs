@@ -13,6 +13,7 @@ use document::{Doc, Result, bail};
 use query::matcher::Matcher;
 use query::projection::Projection;
 use runtime::Instant;
+use std::pin::pin;
 use std::time::Duration;
 use storage::log::{LogError, Position};
 use storage::{CollectionView, RecordId};
@@ -109,7 +110,7 @@ impl TailRows {
             }
         }
     }
-    /// Waits until something was written after what was `seen`, or until the time is up.
+    /// Waits until something was written after what was `seen`, to the collection where it follows one, or until the time is up.
     ///
     /// # Errors
     /// Interrupts, and a log that takes nothing any more.
@@ -120,6 +121,16 @@ impl TailRows {
         seen: Position,
         until: Instant,
     ) -> Result<()> {
+        if let Source::Capped(capped) = &self.source {
+            let slot = node.namespaces.slot(&capped.ns);
+            let mut written = pin!(slot.written.notified());
+            // From here on a change wakes it; what came before is looked for.
+            written.as_mut().enable();
+            if !capped.has_news(&slot) {
+                drop(op.interruptible(Box::pin(tokio::time::timeout_at(until, written))).await?);
+            }
+            return Ok(());
+        }
         let news = node.log.wait_appended(seen);
         match op.interruptible(Box::pin(tokio::time::timeout_at(until, news))).await? {
             Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
@@ -129,6 +140,22 @@ impl TailRows {
 }
 
 impl Capped {
+    /// Whether a slice would do anything now.
+    fn has_news(&self, slot: &Slot) -> bool {
+        let state = slot.read_unchecked();
+        let Some(collection) = state.collection.as_ref().filter(|c| c.uuid() == self.uuid) else {
+            return true;
+        };
+        let Some(last) = self.last.filter(|_| self.left != Some(0)) else { return false };
+        let mut records = collection.records();
+        match self.started {
+            false => records.first().is_some(),
+            true => match records.seek(last) {
+                Some((record, _)) if record == last => records.next().is_some(),
+                _ => true,
+            },
+        }
+    }
     /// One latch; whether there may be more now.
     fn slice(&mut self, node: &Node, out: &mut dyn Output) -> Result<bool> {
         let Some(last) = self.last else { return Ok(false) };
@@ -177,5 +204,54 @@ impl Capped {
             *left -= 1;
         }
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::LocalClient;
+    use crate::replication::testing;
+    use document::doc;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn only_what_is_written_to_its_own_collection_wakes_a_tailing_cursor() {
+        let node = testing::node(None);
+        let local = LocalClient::new(node.clone());
+        let options = doc! { "capped": true, "size": 100_000 };
+        let op = Operation::internal();
+        crate::ddl::collections::create_collection(&node, &op, "d.c", options, None).await.unwrap();
+        local.insert("d.c", &doc! { "_id": 0 }).await.unwrap();
+        local.ensure_collection("d.other", &[]).await.unwrap();
+        let (uuid, last) = {
+            let slot = node.namespaces.slot("d.c");
+            let state = slot.read_unchecked();
+            let collection = state.collection.as_ref().unwrap();
+            (collection.uuid(), collection.records().first().map(|(record, _)| record))
+        };
+        let all = doc! {}.to_doc_buf();
+        let filter = Matcher::parse_plain(all.doc(), &query::QueryContext::at(0)).unwrap();
+        let capped = Capped {
+            ns: "d.c".to_string(),
+            uuid,
+            filter,
+            projection: None,
+            skip: 0,
+            left: None,
+            last,
+            started: true,
+        };
+        let rows = TailRows { source: Source::Capped(Box::new(capped)), await_data: true };
+        let far = Instant::now() + Duration::from_secs(600);
+        let waits = || Box::pin(rows.await_news(&node, &op, node.log.appended(), far));
+        let mut waiting = waits();
+        assert!(waiting.as_mut().now_or_never().is_none());
+        local.put("d.other", &doc! { "_id": 1 }).await.unwrap();
+        assert!(waiting.as_mut().now_or_never().is_none(), "that is another's");
+        local.insert("d.c", &doc! { "_id": 1 }).await.unwrap();
+        waiting.await.unwrap();
+        // What came before it waits is news, too.
+        waits().await.unwrap();
     }
 }

@@ -576,7 +576,7 @@ async fn candidates_are_those_of_one_moment_whatever_is_written_meanwhile() {
     let filter = matcher(&doc! { "a": 1 });
     let sort = SortSpec::parse(doc! { "_id": -1 }.to_doc_buf().doc()).expect("a sort");
     for sort in [None, Some(&sort)] {
-        let search = Search { filter: &filter, sort, hint: None, context: "" };
+        let search = Search { filter: &filter, sort, hint: None };
         let mut candidates = Candidates::open(&node, &op, &slot, search).await.expect("opened");
         let before = slot.read_unchecked().collection.as_ref().expect("there").snapshot();
         let mut found = Vec::new();

@@ -13,6 +13,7 @@
 //! this member copy everything anew.
 
 use crate::Node;
+use crate::db_check;
 use crate::namespace::SlotState;
 use crate::open::{apply_session_fields, partial_predicate};
 use crate::transaction::Area;
@@ -143,6 +144,7 @@ impl Node {
             let first = entries[at].entry()?;
             at += match first.op {
                 Op::Insert | Op::Update | Op::Delete => self.apply_run(first.ns, &entries[at..])?,
+                Op::Command if is_check(&first) => self.note_check(&first, &entries[at]),
                 Op::Command => self.apply_command(&first, &entries[at]).map(|()| 1)?,
                 Op::Noop => self.apply_noop(&entries[at]),
             };
@@ -160,6 +162,16 @@ impl Node {
             self.append_fetched(fetched);
         }
         self.note_first_of_term(fetched);
+        1
+    }
+
+    /// An entry of a check changes nothing; what it is compared with is the collection as it is here and now.
+    fn note_check(&self, entry: &Entry<'_>, fetched: &Fetched) -> usize {
+        let ns = entry.o.get_str(db_check::follow::COMMAND).unwrap_or("");
+        let _gate = self.gate.read();
+        let snapshot = self.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.snapshot());
+        self.db_checks.heard.note(entry, snapshot);
+        self.append_fetched(fetched);
         1
     }
 
@@ -291,6 +303,10 @@ fn tell(observer: &dyn crate::observer::WriteObserver, c: &storage::Collection, 
     }
 }
 
+fn is_check(entry: &Entry<'_>) -> bool {
+    entry.command().is_some_and(|(name, _)| name == db_check::follow::COMMAND)
+}
+
 /// Whether collections take the place of others.
 fn has_forks(entry: &Entry<'_>) -> bool {
     let first = |d: document::Doc<'_>| {
@@ -301,7 +317,7 @@ fn has_forks(entry: &Entry<'_>) -> bool {
 }
 
 /// What an `applyOps` consists of.
-fn operations<'a>(entry: &Entry<'a>) -> impl Iterator<Item = Doc<'a>> {
+pub(super) fn operations<'a>(entry: &Entry<'a>) -> impl Iterator<Item = Doc<'a>> {
     let list = match entry.command() {
         Some(("applyOps", list)) => list.as_array(),
         _ => None,

@@ -33,6 +33,8 @@ impl Node {
             return;
         }
         let mut reigns = replication.commit.reigns();
+        // It may be aborted as soon as it is known of.
+        let aborted = replication.abort_catch_up.notified();
         replication.with(|m, _, _| m.begin_catch_up());
         let before = replication.metrics.applied.get();
         let whole = async {
@@ -50,7 +52,7 @@ impl Node {
         };
         let how = tokio::select! {
             how = limited => how,
-            () = replication.abort_catch_up.notified() => CatchUp::Aborted,
+            () = aborted => CatchUp::Aborted,
             _ = reigns.changed() => CatchUp::FailedWithNewTerm,
         };
         self.unset_source();
@@ -66,7 +68,7 @@ impl Node {
         let mut progress = self.replication.progress();
         let known = async {
             while !self.replication.look(|m| m.knows_positions_since(since)) {
-                self.replication.heartbeat_now.notify_waiters();
+                self.replication.ask_members_now();
                 drop(tokio::time::timeout(PAUSE, progress.changed()).await);
             }
         };
@@ -86,14 +88,15 @@ impl Node {
                 continue;
             }
             let end = tokio::select! {
-                end = self.fetch_from(index, &host) => end,
+                end = self.fetch_from(&host) => end,
                 () = self.reached_all() => continue,
             };
-            match end {
-                Ok(End::Changed) => {}
-                Ok(_) => return CatchUp::FailedWithError,
-                Err(_) => tokio::time::sleep(PAUSE).await,
+            if !matches!(end, Ok(End::Changed) | Err(_)) {
+                return CatchUp::FailedWithError;
             }
+            // It may have less than it had when it told.
+            self.replication.ask_members_now();
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

@@ -24,7 +24,7 @@ use crate::Node;
 use crate::failpoints::concerns;
 use crate::open::partial_predicate;
 use document::error::NETWORK;
-use document::{Doc, DocBuf, Document, Result, Timestamp, Value, ValueRef, bail, doc, err};
+use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, ValueRef, bail, doc, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const BATCH_BYTES: usize = 4 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 const DENY_MS: u64 = 500;
+/// How long each look for a source may take of those that an attempt has, and how often it is taken anew meanwhile.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// The most log that comes along, in bytes.
 const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// How long a source that cannot be reached is asked for more of its copy, before another is copied from.
@@ -163,51 +166,98 @@ impl Node {
     pub(super) fn start_copy(self: &Arc<Self>, reason: &str) -> Result<()> {
         self.replication.note("Copying all data from another member", doc! { "reason": reason });
         let floor = self.last_known().max(self.replication.state.get().floor);
-        let stored = self.replication.state.change(|k| {
-            k.copying = true;
-            k.floor = floor;
+        let begun = self.replication.with(|m, now, offset| {
+            let begun = m.set_follower(MemberState::Startup2, now, offset);
+            if begun {
+                m.set_vote_floor(floor);
+            }
+            begun
         });
-        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
-        self.replication.with(|m, now, offset| {
-            m.set_vote_floor(floor);
-            m.set_follower(MemberState::Startup2, now, offset);
-        });
-        Ok(())
+        if !begun {
+            return Ok(());
+        }
+        // Sources that have let go of what comes next in this member's log can be copied from all the same.
+        self.replication.source.lock().denied.clear();
+        self.note_copying()
     }
 
-    /// One attempt; false when there is nobody to copy from.
+    /// Durably: from now on what is here is of no use.
+    fn note_copying(&self) -> Result<()> {
+        let floor = self.replication.look(|m| m.vote_floor());
+        let stored = self.replication.state.change(|k| {
+            k.copying = true;
+            k.floor = k.floor.max(floor);
+            k.committed = protocol::replication::OpTime::NONE;
+        });
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))
+    }
+
+    /// One attempt; false where this member is not to copy any more.
     pub(super) async fn copy_from_anybody(self: &Arc<Self>) -> Result<bool> {
         self.failpoints.pause_while_set("initialSyncHangBeforeChoosingSyncSource").await;
-        let now = self.replication.now();
-        let denied: Vec<usize> = {
-            let mut source = self.replication.source.lock();
-            source.denied.retain(|(_, until)| *until > now);
-            source.denied.iter().map(|(i, _)| *i).collect()
-        };
-        let none = protocol::replication::OpTime::NONE;
-        let found = self.replication.look(|m| protocol::replication::source::choose(m, none, &denied));
-        let Some(index) = found else { return Ok(false) };
-        let Some(host) = self.replication.standing().host(index) else { return Ok(false) };
-        self.set_source(index, &host);
-        self.replication.copy_status.lock().begin(&host, self.now_ms());
-        let copied = self.copy_from(&host).await;
-        match &copied {
-            Ok(()) => *self.replication.copy_status.lock() = CopyStatus::default(),
-            Err(error) => self.replication.copy_status.lock().failed(error),
-        }
+        self.replication.copy_status.lock().begin(self.now_ms());
+        let copied = self.attempt_copy().await;
         let metrics = &self.replication.metrics;
-        if copied.is_ok() { &metrics.copies } else { &metrics.failed_copies }.add(1);
-        if let Err(error) = copied {
-            self.deny(index, DENY_MS);
-            return Err(error);
+        match &copied {
+            Ok(true) => {
+                *self.replication.copy_status.lock() = CopyStatus::default();
+                metrics.copies.add(1);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                self.note_failed_copy(error);
+                metrics.failed_copies.add(1);
+            }
         }
+        copied
+    }
+
+    async fn attempt_copy(self: &Arc<Self>) -> Result<bool> {
+        let Some(host) = self.await_source_of_copy().await? else { return Ok(false) };
+        self.set_source(&host);
+        self.replication.copy_status.lock().chose(&host);
+        self.copy_from(&host).await.inspect_err(|_| self.deny(&host, DENY_MS))?;
         Ok(true)
+    }
+
+    /// Whom to copy from; `None` where this member is not to copy any more.
+    ///
+    /// # Errors
+    /// InitialSyncOplogSourceMissing (114): there was nobody, as often as one attempt may look.
+    async fn await_source_of_copy(&self) -> Result<Option<String>> {
+        let begun = Instant::now();
+        while self.replication.standing().state == MemberState::Startup2 {
+            if let Some(host) = self.choose_to_copy() {
+                return Ok(Some(host));
+            }
+            if begun.elapsed() >= LOOK_LIMIT * self.replication.settings().copy_looks {
+                bail!(
+                    INITIAL_SYNC_OPLOG_SOURCE_MISSING,
+                    "No valid sync source found in current replica set to do an initial sync."
+                );
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+        Ok(None)
+    }
+
+    fn note_failed_copy(&self, error: &Error) {
+        let failed = self.replication.copy_status.lock().failed(error);
+        if failed >= self.replication.settings().copy_attempts {
+            self.replication.give_up(err!(
+                INITIAL_SYNC_FAILURE,
+                "The maximum number of initial sync attempts has been reached: {}",
+                error.message
+            ));
+        }
     }
 
     pub(super) async fn copy_from(self: &Arc<Self>, host: &str) -> Result<()> {
         let begun = Instant::now();
-        let stored = self.replication.state.change(|k| k.copying = true);
-        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        self.note_copying()?;
+        if self.failpoint("failInitialSyncWithBadHost") {
+            bail!(INITIAL_SYNC_FAILURE, "initial sync failed - failInitialSyncWithBadHost failpoint is set.");
+        }
         for point in ["initialSyncHangBeforeSplittingControlFlow", "initialSyncHangBeforeCopyingDatabases"] {
             self.failpoints.pause_while_set(point).await;
         }
@@ -363,10 +413,9 @@ impl Node {
             k.floor = protocol::replication::OpTime::NONE;
         });
         stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
-        let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
         let actions = self.replication.with(|m, now, offset| {
             m.set_vote_floor(protocol::replication::OpTime::NONE);
-            let actions = m.progressed(applied, durable);
+            let actions = self.tell_positions(m);
             m.set_follower(MemberState::Secondary, now, offset);
             actions
         });

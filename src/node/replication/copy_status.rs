@@ -1,11 +1,14 @@
 //! How far a member is that copies everything: `replSetGetStatus.initialSyncStatus`.
 
-use document::{Doc, Document, Error, Timestamp, Value, doc};
+use document::error::RETRIABLE;
+use document::{Doc, Document, Error, Timestamp, Value, codes, doc};
 use runtime::Instant;
 use std::collections::BTreeMap;
 
 /// Attempts that are shown.
 const ATTEMPTS_SHOWN: usize = 10;
+/// The source of an attempt that has found none: an address of no host.
+const NO_SOURCE: &str = ":27017";
 
 /// One collection of a copy.
 #[derive(Clone, Debug)]
@@ -57,23 +60,31 @@ fn millis(since: Instant) -> i64 {
 pub(super) struct CopyStatus {
     began: Option<(Instant, i64)>,
     failed: i64,
+    /// How many of them failed by more than a source that was gone, or not yet where it can be copied from.
+    counted: u32,
     attempts: Vec<Document>,
     now: Option<Attempt>,
 }
 
 impl CopyStatus {
-    pub(super) fn begin(&mut self, source: &str, now_ms: i64) {
+    /// An attempt begins, with a look for somebody to copy from.
+    pub(super) fn begin(&mut self, now_ms: i64) {
         let began = Instant::now();
         self.began.get_or_insert((began, now_ms));
         self.now = Some(Attempt {
             began,
-            source: source.to_string(),
+            source: NO_SOURCE.to_string(),
             retries: 0,
             collections: Vec::new(),
             from: 0,
             unreachable: None,
             unreachable_ms: 0,
         });
+    }
+    pub(super) fn chose(&mut self, source: &str) {
+        if let Some(attempt) = &mut self.now {
+            attempt.source = source.to_string();
+        }
     }
     pub(super) fn opened(&mut self, from: u64, collections: Vec<CopiedCollection>) {
         if let Some(attempt) = &mut self.now {
@@ -101,19 +112,28 @@ impl CopyStatus {
             attempt.unreachable_ms += millis(since);
         }
     }
-    pub(super) fn failed(&mut self, error: &Error) {
+    /// Returns how many attempts failed for a reason that is not that of a moment.
+    pub(super) fn failed(&mut self, error: &Error) -> u32 {
         self.failed += 1;
-        let Some(attempt) = self.now.take() else { return };
-        self.attempts.push(attempt.ended(error));
+        let passes = error.is(RETRIABLE)
+            || matches!(
+                error.code,
+                codes::INVALID_SYNC_SOURCE | codes::NOT_PRIMARY_OR_SECONDARY | codes::CURSOR_NOT_FOUND
+            );
+        self.counted += u32::from(!passes);
+        if let Some(attempt) = self.now.take() {
+            self.attempts.push(attempt.ended(error));
+        }
         if self.attempts.len() > ATTEMPTS_SHOWN {
             self.attempts.remove(0);
         }
+        self.counted
     }
     /// The document of an attempt that is under way; `None` where nothing is copied.
-    pub(super) fn shown(&self, now_ms: i64) -> Option<Document> {
+    pub(super) fn shown(&self, now_ms: i64, attempts_max: u32) -> Option<Document> {
         let (began, began_ms) = self.began?;
         let mut d = doc! {
-            "failedInitialSyncAttempts": self.failed, "maxFailedInitialSyncAttempts": ATTEMPTS_SHOWN as i64,
+            "failedInitialSyncAttempts": self.failed, "maxFailedInitialSyncAttempts": i64::from(attempts_max),
             "initialSyncStart": Value::DateTime(began_ms), "totalInitialSyncElapsedMillis": millis(began),
             "initialSyncAttempts": self.attempts.clone(),
         };
@@ -223,10 +243,12 @@ mod tests {
     #[test]
     fn a_copy_tells_of_what_failed_and_of_how_far_it_is() {
         let mut status = CopyStatus::default();
-        assert_eq!(status.shown(5), None);
-        status.begin("h:1", 1000);
-        status.failed(&err!(HOST_UNREACHABLE, "nobody is there"));
-        status.begin("h:2", 2000);
+        assert_eq!(status.shown(5, 10), None);
+        status.begin(1000);
+        status.chose("h:1");
+        assert_eq!(status.failed(&err!(HOST_UNREACHABLE, "nobody is there")), 0);
+        status.begin(2000);
+        status.chose("h:2");
         let line = |ns: &str| doc! { "ns": ns, "count": 10i64, "bytes": 400i64, "indexes": [doc! {}] };
         let lines = [line("a.x"), line("a.y"), line("b.z")];
         status.opened(7 << 32, lines.iter().map(|d| CopiedCollection::read(d.to_doc_buf().doc())).collect());
@@ -235,7 +257,7 @@ mod tests {
         });
         status.collection(1, |c| (c.copied, c.copied_bytes, c.begun_ms) = (5, 200, 2200));
         status.unreachable(2300);
-        let shown = status.shown(2400).unwrap();
+        let shown = status.shown(2400, 10).unwrap();
         let number = |path: &str| shown.get_path(path).and_then(|v| v.as_i64());
         assert_eq!(
             (number("failedInitialSyncAttempts"), number("approxTotalDataSize")),
@@ -259,6 +281,6 @@ mod tests {
             (Some("h:1"), Some("HostUnreachable: nobody is there"))
         );
         status.reached();
-        assert!(!status.shown(2500).unwrap().contains_key("syncSourceUnreachableSince"));
+        assert!(!status.shown(2500, 10).unwrap().contains_key("syncSourceUnreachableSince"));
     }
 }

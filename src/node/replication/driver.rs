@@ -14,7 +14,7 @@ use crate::{Node, log_failed};
 use document::{Document, Result, bail, doc, err};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use protocol::replication::member::{Action, Vote, VoteRequest};
+use protocol::replication::member::{Action, Member, Vote, VoteRequest};
 use runtime::simulation::{self, Check};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,17 +63,23 @@ impl Node {
 
     /// Tells the machine how far the log has come.
     pub(super) fn positions(&self) -> Vec<Action> {
-        let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
-        self.replication.with(|m, _, _| m.progressed(applied, durable))
+        self.replication.with(|m, _, _| self.tell_positions(m))
+    }
+    /// The same, before it decides something. The log is asked while nobody else tells the machine: a look that took long takes
+    /// nothing back, and no vote is given to a candidate that lacks what the set has been told this member has.
+    pub(super) fn tell_positions(&self, m: &mut Member) -> Vec<Action> {
+        let durable = known(self.log.durable_optime());
+        m.progressed(known(self.log.last_optime()), durable)
     }
 
+    /// Requests are answered side by side: a vote that comes to the file behind one of a later term leaves that one there.
     pub(super) fn store_vote(&self, vote: Vote) -> Result<()> {
         if simulation::omits(Check::StoredVote) {
             return Ok(());
         }
         let state = &self.replication.state;
         state
-            .change(|k| k.vote = Some(vote))
+            .change(|k| k.vote = k.vote.filter(|kept| kept.term > vote.term).or(Some(vote)))
             .map_err(|e| err!(LOG_WRITE_FAILED, "the vote cannot be stored: {e}"))
     }
 
@@ -144,7 +150,9 @@ impl Node {
             Ok(replication.with(|m, _, _| m.drained(term, known(first))))
         };
         if replication.services.begin(ended, lead).await? {
-            replication.heartbeat_now.notify_waiters();
+            replication.ask_members_now();
+        } else if replication.look(|m| m.is_leader() && m.term() == term) {
+            bail!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "what ended an earlier reign has cut off this one");
         }
         Ok(())
     }
@@ -160,7 +168,10 @@ impl Node {
         }
     }
 
-    async fn stepped_down(self: &Arc<Self>) {
+    /// What ends with a reign. It may come so late that this member leads again: it takes writes and services from that reign, which
+    /// then ends too.
+    pub(super) async fn stepped_down(self: &Arc<Self>) {
+        let later = self.replication.look(|m| m.is_leader().then(|| m.term()));
         self.close_writes();
         let replication = &self.replication;
         *replication.election.lock() = None;
@@ -170,7 +181,14 @@ impl Node {
         // Before anything is waited for: another reign of this node may begin meanwhile, with transactions of its own.
         self.yield_transactions();
         replication.services.stop().await;
-        replication.heartbeat_now.notify_waiters();
+        replication.ask_members_now();
+        let more = replication.with(|m, now, offset| match later == Some(m.term()) {
+            true => m.step_down(now, offset),
+            false => Vec::new(),
+        });
+        if !more.is_empty() {
+            return Box::pin(self.perform_quietly(more)).await;
+        }
         self.wake_lonely();
     }
 
@@ -236,9 +254,9 @@ impl Node {
         if let Some(answer) = self.vote_of_a_test(request).await? {
             return Ok(answer);
         }
-        let more = self.positions();
-        let (answer, actions) =
-            self.replication.with(|m, now, offset| m.asked_for_vote(request, now, offset));
+        let (more, (answer, actions)) = self
+            .replication
+            .with(|m, now, offset| (self.tell_positions(m), m.asked_for_vote(request, now, offset)));
         if let Some(vote) = answer.store {
             // Stored before anything else happens: the answer counts from the moment it is sent.
             self.store_vote(vote)?;
@@ -320,8 +338,11 @@ impl Node {
     }
 
     async fn tick(self: &Arc<Self>) {
-        let mut actions = self.positions();
-        actions.extend(self.replication.with(|m, now, offset| m.tick(now, offset)));
+        let actions = self.replication.with(|m, now, offset| {
+            let mut actions = self.tell_positions(m);
+            actions.extend(m.tick(now, offset));
+            actions
+        });
         self.perform_quietly(actions).await;
     }
 
@@ -368,12 +389,12 @@ impl Node {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "This node is already in the process of stepping down");
         };
         let replication = &self.replication;
-        let term = replication.look(|m| m.term());
-        if !replication.is_primary() {
-            bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
-        }
+        // One that still catches up, or recovers, is let go as well: it may never end.
+        let Some(term) = replication.look(|m| m.is_leader().then(|| m.term())) else {
+            bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down")
+        };
         let _closed = StepDown::begin(self, term);
-        replication.heartbeat_now.notify_waiters();
+        replication.ask_members_now();
         let successor = self.await_successor(Duration::from_secs(catch_up)).await;
         if !replication.look(|m| m.is_leader() && m.term() == term) {
             return Err(Replication::stepped_down());
@@ -423,14 +444,23 @@ impl Node {
         tokio::time::timeout(limit, caught_up).await.ok()
     }
 
-    /// Asks the member to stand at once, since nobody else leads now.
+    /// Asks the member to stand at once, since nobody else leads now; others where it refuses, as one does that is about to end.
     fn hand_over(self: &Arc<Self>, index: usize) {
-        let Some(host) = self.replication.standing().host(index) else { return };
         let Ok(peers) = self.replication.peers().cloned() else { return };
+        let hosts: Vec<String> = self.replication.look(|m| {
+            let Some(config) = m.config() else { return Vec::new() };
+            let others = m.peers().filter(|(i, peer)| *i != index && peer.up).map(|(i, _)| i);
+            let able = std::iter::once(index).chain(others).filter_map(|i| config.members().get(i));
+            able.filter(|member| member.is_electable()).map(|member| member.host.clone()).collect()
+        });
         runtime::spawn(async move {
-            let command = doc! { "replSetStepUp": 1, "skipDryRun": true }.to_doc_buf();
-            // If it fails the election timers do the rest.
-            drop(peers.call(&host, "admin", command, Duration::from_secs(10)).await);
+            for host in hosts {
+                let command = doc! { "replSetStepUp": 1, "skipDryRun": true }.to_doc_buf();
+                if peers.call(&host, "admin", command, Duration::from_secs(10)).await.is_ok() {
+                    return;
+                }
+            }
+            // The election timers do the rest.
         });
     }
 
@@ -440,23 +470,21 @@ impl Node {
     /// NotSecondary (95) on a primary.
     pub async fn freeze_elections(self: &Arc<Self>, seconds: u64) -> Result<()> {
         let _changing = self.replication.changing.lock().await;
-        if self.replication.look(|m| m.is_leader() || m.is_candidate()) {
-            bail!(NOT_SECONDARY, "cannot freeze node when primary or running for election. state: Primary");
-        }
-        let actions = self.replication.with(|m, now, offset| match seconds {
-            0 => {
-                m.unfreeze();
-                if m.config().is_some_and(|c| c.members().len() == 1) {
-                    m.tick(now, offset)
-                } else {
-                    Vec::new()
-                }
+        let frozen = self.replication.with(|m, now, offset| {
+            if m.is_leader() || m.is_candidate() {
+                return None;
             }
-            _ => {
+            if seconds != 0 {
                 m.freeze(now, seconds);
-                Vec::new()
+                return Some(Vec::new());
             }
+            m.unfreeze();
+            let alone = m.config().is_some_and(|c| c.members().len() == 1);
+            Some(if alone { m.tick(now, offset) } else { Vec::new() })
         });
+        let Some(actions) = frozen else {
+            bail!(NOT_SECONDARY, "cannot freeze node when primary or running for election. state: Primary");
+        };
         self.perform(actions).await
     }
 
@@ -522,7 +550,7 @@ impl<'a> StepDown<'a> {
     fn begin(node: &'a Arc<Node>, term: i64) -> StepDown<'a> {
         let attempt = StepDown { node, term };
         node.close_writes();
-        node.replication.with(|m, _, _| m.begin_step_down());
+        node.replication.with(|m, _, _| m.begin_step_down(term));
         attempt
     }
 }

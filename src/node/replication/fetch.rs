@@ -9,7 +9,7 @@
 //! report   whenever the log has become durable further: replSetUpdatePosition to the source, which hands it on
 //! ```
 //! Invariant: a batch is applied under `applying`, after a look that this member does not lead and that its log still
-//! ends where the batch begins.
+//! ends where the batch begins. (Between two batches it may have led, and had entries of its own taken back or not.)
 
 use super::apply::Fetched;
 use super::driver::{optime_document, read_optime};
@@ -17,7 +17,8 @@ use super::{MemberState, known};
 use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
-use protocol::replication::source::{First, Serving, choose, judge, should_change};
+use protocol::replication::member::Member;
+use protocol::replication::source::{First, Serving, choose, choose_to_copy, judge, should_change};
 use query::matcher::Matcher;
 use runtime::Instant;
 use runtime::simulation::{self, Check};
@@ -77,18 +78,17 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
         return Ok(false);
     }
     let metrics = &node.replication.metrics;
-    let Some(index) = node.choose_source() else {
+    let Some(host) = node.choose_source() else {
         metrics.sources_missing.add(1);
         return Ok(false);
     };
-    metrics.sources_chosen.add(1);
-    let Some(host) = standing.host(index) else { return Ok(false) };
-    match node.fetch_from(index, &host).await {
+    metrics.chose(&host);
+    match node.fetch_from(&host).await {
         Ok(End::Changed) => Ok(true),
         Ok(End::Held) => Ok(false),
-        Ok(End::Diverged) => node.roll_back(index, &host).await.map(|()| true),
+        Ok(End::Diverged) => node.roll_back(&host).await.map(|()| true),
         Ok(End::TooStale) => {
-            node.deny(index, DENY_STALE_MS);
+            node.deny(&host, DENY_STALE_MS);
             match node.choose_source() {
                 Some(_) => Ok(true),
                 None => node.start_copy("too stale to catch up").map(|()| true),
@@ -100,7 +100,7 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
             node.start_copy("an entry did not fit").map(|()| true)
         }
         Err(error) => {
-            node.deny(index, DENY_FAILED_MS);
+            node.deny(&host, DENY_FAILED_MS);
             Err(error)
         }
     }
@@ -115,41 +115,64 @@ pub(super) enum End {
     Misfit(String),
 }
 
+/// What became of a batch.
+pub(super) enum Taken {
+    All,
+    /// This member leads, or has led or followed another meanwhile: its log does not end where the batch begins.
+    Overtaken,
+    /// An entry does not fit what is here, and why.
+    Misfit(String),
+}
+
 impl Node {
     pub(super) fn failpoint(&self, name: &str) -> bool {
         self.failpoints.should(name)
     }
 
-    pub(super) fn choose_source(&self) -> Option<usize> {
+    /// The host to fetch from.
+    fn choose_source(&self) -> Option<String> {
+        let forced = self.replication.source.lock().forced.take();
+        let forced = self.source_of_a_test().or(forced);
+        let asked = forced
+            .filter(|host| self.replication.look(|m| m.index_of(host).is_some_and(|i| Some(i) != m.me())));
+        asked.or_else(|| self.choose_ahead_of(self.last_known()))
+    }
+    /// The member to fetch from that has more than `last`, and was not denied.
+    fn choose_ahead_of(&self, last: OpTime) -> Option<String> {
+        self.choose_by(|m, denied| choose(m, last, denied))
+    }
+    /// The member to copy everything from.
+    pub(super) fn choose_to_copy(&self) -> Option<String> {
+        let preference = self.replication.settings().copy_from;
+        self.choose_by(|m, denied| choose_to_copy(m, denied, preference))
+    }
+    fn choose_by(&self, choice: impl Fn(&Member, &[usize]) -> Option<usize>) -> Option<String> {
         let now = self.replication.now();
-        let (denied, forced) = {
+        let denied: Vec<String> = {
             let mut source = self.replication.source.lock();
             source.denied.retain(|(_, until)| *until > now);
-            (source.denied.iter().map(|(i, _)| *i).collect::<Vec<_>>(), source.forced.take())
+            source.denied.iter().map(|(host, _)| host.clone()).collect()
         };
-        let last = self.last_known();
-        let forced = self.source_of_a_test().or(forced);
         self.replication.look(|m| {
-            let asked = forced.and_then(|host| m.config()?.index_of_host(&host));
-            asked.filter(|i| Some(*i) != m.me()).or_else(|| choose(m, last, &denied))
+            let denied: Vec<usize> = denied.iter().filter_map(|host| m.index_of(host)).collect();
+            Some(m.config()?.members()[choice(m, &denied)?].host.clone())
         })
     }
-    pub(super) fn deny(&self, index: usize, millis: u64) {
+    pub(super) fn deny(&self, host: &str, millis: u64) {
         let until = self.replication.now() + millis;
-        self.replication.source.lock().denied.push((index, until));
+        self.replication.source.lock().denied.push((host.to_string(), until));
     }
-    pub(super) fn set_source(&self, index: usize, host: &str) {
-        let mut source = self.replication.source.lock();
-        (source.index, source.host) = (Some(index), host.to_string());
+    pub(super) fn set_source(&self, host: &str) {
+        self.replication.source.lock().host = host.to_string();
     }
     pub(super) fn unset_source(&self) {
-        let mut source = self.replication.source.lock();
-        (source.index, source.host) = (None, String::new());
+        self.set_source("");
     }
-    /// Whom this member fetches from: `(host, index)`.
+    /// Whom this member fetches from: its host, and where that stands in the configuration.
     pub fn sync_source(&self) -> (String, Option<usize>) {
-        let source = self.replication.source.lock();
-        (source.host.clone(), source.index)
+        let host = self.replication.source.lock().host.clone();
+        let index = self.replication.look(|m| m.index_of(&host));
+        (host, index)
     }
     /// `replSetSyncFrom`: the next source; returns the present one.
     pub fn sync_from(&self, host: &str) -> String {
@@ -245,8 +268,8 @@ impl Node {
         }
     }
 
-    pub(super) async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
-        self.set_source(index, host);
+    pub(super) async fn fetch_from(self: &Arc<Self>, host: &str) -> Result<End> {
+        self.set_source(host);
         let since = self.replication.now();
         let last = self.last_known();
         let oldest = known(self.end_of_log(host, 1).await?.optime);
@@ -273,26 +296,30 @@ impl Node {
                 return match ahead || known(newest.optime) > last {
                     true => Ok(End::Diverged),
                     false => {
-                        self.deny(index, DENY_FAILED_MS);
+                        self.deny(host, DENY_FAILED_MS);
                         Ok(End::Changed)
                     }
                 };
             }
         }
+        let mut shared = last;
         loop {
             if self.is_held(reply.doc()) {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Held);
             }
-            if let Some(reason) = self.take_batch(&entries).await? {
-                return Ok(End::Misfit(reason));
+            let taken = self.take_batch(shared, &entries).await?;
+            match &taken {
+                Taken::All => shared = entries.last().map_or(shared, |e| known(e.optime)),
+                Taken::Overtaken => {}
+                Taken::Misfit(reason) => return Ok(End::Misfit(reason.clone())),
             }
-            self.take_metadata(reply.doc()).await?;
-            let last = self.last_known();
+            self.take_metadata(reply.doc(), shared).await?;
             let serving = serving(since, reply.doc());
-            let ends = !self.follows()
+            let ends = matches!(taken, Taken::Overtaken)
+                || !self.follows()
                 || self.is_source_forced()
-                || self.replication.look(|m| should_change(m, index, last, serving));
+                || self.replication.look(|m| should_change(m, host, shared, serving));
             if ends || id == 0 {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Changed);
@@ -308,8 +335,8 @@ impl Node {
             let asked = self.ask(host, "local", more, limit);
             reply = tokio::select! {
                 reply = asked => reply?,
-                () = self.is_deposed(index) => {
-                    self.deny(index, DENY_FAILED_MS);
+                () = self.is_deposed(host) => {
+                    self.deny(host, DENY_FAILED_MS);
                     return Ok(End::Changed);
                 }
             };
@@ -342,8 +369,9 @@ impl Node {
     }
 
     /// Returns when a member that led before another does is still believed to lead: it may be cut off, and say nothing for long.
-    async fn is_deposed(&self, source: usize) {
+    async fn is_deposed(&self, source: &str) {
         let deposed = |m: &protocol::replication::member::Member| {
+            let Some(source) = m.index_of(source) else { return false };
             let leads = m.peer(source).is_some_and(|p| p.state == MemberState::Primary);
             leads && m.primary().is_some_and(|i| i != source && Some(i) != m.me())
         };
@@ -360,20 +388,31 @@ impl Node {
         }
     }
 
-    /// Applies a batch; the reason why an entry does not fit, if one does not.
-    async fn take_batch(self: &Arc<Self>, entries: &[Fetched]) -> Result<Option<String>> {
+    /// Applies a batch that follows the entry `after` in the source's log.
+    pub(super) async fn take_batch(self: &Arc<Self>, after: OpTime, entries: &[Fetched]) -> Result<Taken> {
+        let taken = self.take_slices(after, entries).await;
+        self.replication.metrics.set_waiting(0, 0);
+        taken
+    }
+
+    async fn take_slices(self: &Arc<Self>, after: OpTime, entries: &[Fetched]) -> Result<Taken> {
         let metrics = &self.replication.metrics;
-        metrics.fetched.add(entries.len());
-        metrics.fetched_bytes.add(entries.iter().map(|e| e.payload.bytes().len()).sum());
-        for slice in entries.chunks(SLICE) {
+        let mut last = after;
+        let bytes = |entries: &[Fetched]| entries.iter().map(|e| e.payload.bytes().len()).sum::<usize>();
+        let (mut waiting, mut waiting_bytes) = (entries.len(), bytes(entries));
+        metrics.fetched.add(waiting);
+        metrics.fetched_bytes.add(waiting_bytes);
+        let settings = self.replication.settings();
+        for slice in slices(entries, settings.batch_entries, settings.batch_bytes) {
+            metrics.set_waiting(waiting, waiting_bytes);
+            (waiting, waiting_bytes) = (waiting - slice.len(), waiting_bytes - bytes(slice));
             self.failpoints.pause_while_set("rsSyncApplyStop").await;
             let slice = self.wait_for_delay(slice).await;
             let _applying = self.replication.applying.lock().await;
-            if !self.follows() {
-                return Ok(None);
+            if !self.follows() || self.last_known() != last {
+                return Ok(Taken::Overtaken);
             }
             self.yield_transactions();
-            let mut last = self.last_known();
             for entry in slice {
                 let next = known(entry.optime);
                 if next.ts <= last.ts || next.term < last.term {
@@ -384,8 +423,9 @@ impl Node {
             self.log.admit(0).await.map_err(crate::log_failed)?;
             let began = Instant::now();
             if let Err(error) = self.apply_entries(slice) {
-                return Ok(Some(error.message));
+                return Ok(Taken::Misfit(error.message));
             }
+            crate::db_check::follow::look_into(self).await;
             metrics.batches.done(began);
             metrics.applied.add(slice.len());
             let actions = self.positions();
@@ -393,7 +433,7 @@ impl Node {
             self.replication.note_progress();
             tokio::task::yield_now().await;
         }
-        Ok(None)
+        Ok(Taken::All)
     }
 
     /// On a delayed member: returns when the newest of the entries is old enough, or this member has to do something else.
@@ -409,8 +449,8 @@ impl Node {
         }
     }
 
-    /// What the source says of the set.
-    async fn take_metadata(self: &Arc<Self>, reply: Doc<'_>) -> Result<()> {
+    /// What the source says of the set, whose log this member shares up to an entry.
+    pub(super) async fn take_metadata(self: &Arc<Self>, reply: Doc<'_>, shared: OpTime) -> Result<()> {
         let Some(data) = reply.get_document("$oplogQueryData") else { return Ok(()) };
         let commit = data.get_document("lastOpCommitted").and_then(read_optime);
         let term = data.get_i64("term").unwrap_or(-1);
@@ -418,7 +458,7 @@ impl Node {
         let actions = self.replication.with(|m, now, offset| {
             let mut actions = m.see_term(term, now, offset);
             if let Some(commit) = commit {
-                actions.extend(m.learn_commit_from_source(commit));
+                actions.extend(m.learn_commit_from_source(commit, shared));
             }
             if led {
                 m.primary_is_alive(now, offset);
@@ -448,24 +488,32 @@ impl Node {
         self: &Arc<Self>,
         reported: &[(i64, OpTime, OpTime, (i64, i64))],
     ) -> Result<()> {
-        let (standing, config) = self.configured()?;
+        self.configured()?;
         let mut actions = self.positions();
+        let mut unknown = None;
         for (id, applied, durable, walls) in reported {
-            let Some(index) = config.index_of_id(*id) else {
-                bail!(
-                    NODE_NOT_FOUND,
-                    "Received replSetUpdatePosition for node with memberId {id} which doesn't exist in our config"
-                );
-            };
-            if Some(index) != standing.me {
-                actions.extend(
-                    self.replication.with(|m, now, _| m.report(index, *applied, *durable, *walls, now)),
-                );
+            let counted = self.replication.with(|m, now, _| {
+                let index = m.config()?.index_of_id(*id)?;
+                Some(match Some(index) == m.me() {
+                    true => Vec::new(),
+                    false => m.report(index, *applied, *durable, *walls, now),
+                })
+            });
+            match counted {
+                Some(more) => actions.extend(more),
+                None => unknown = Some(id),
             }
         }
+        // What is known of the others counts all the same: a commit is told once.
         self.perform(actions).await?;
         self.replication.note_progress();
-        Ok(())
+        match unknown {
+            None => Ok(()),
+            Some(id) => bail!(
+                NODE_NOT_FOUND,
+                "Received replSetUpdatePosition for node with memberId {id} which doesn't exist in our config"
+            ),
+        }
     }
 
     /// The time may have come from elsewhere, and this set have written nothing since: its primary writes a note then.
@@ -526,6 +574,22 @@ impl Notes {
         self.refused = if written { 0 } else { self.refused + 1 };
         self.not_before = (!written).then(|| now + NOTE_AFTER * (1 << self.refused.min(NOTE_DOUBLINGS_MAX)));
     }
+}
+
+/// Parts of a batch that others see as a whole: of at most so many entries, and of at most so many bytes where an entry alone has not more.
+fn slices(entries: &[Fetched], entries_max: usize, bytes_max: usize) -> impl Iterator<Item = &[Fetched]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |e: &&Fetched| {
+            bytes += e.payload.bytes().len();
+            bytes <= bytes_max
+        };
+        let fitting = rest.iter().take(SLICE.min(entries_max)).take_while(fits).count();
+        let (slice, after) = rest.split_at(fitting.max(1).min(rest.len()));
+        rest = after;
+        (!slice.is_empty()).then_some(slice)
+    })
 }
 
 /// The batch that a cursor's reply carries, as an array.
@@ -624,6 +688,22 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_applied_together_is_bounded_in_entries_and_bytes() {
+        let of = |bytes: usize| {
+            let shown = doc! { "op": "n", "ns": "", "o": { "pad": "x".repeat(bytes) }, "ts": Timestamp::from_u64(1), "v": 2i64 };
+            Fetched::read(shown.to_doc_buf().doc()).unwrap()
+        };
+        let entries = [of(10), of(10), of(1000), of(5000), of(10)];
+        let cut = |entries_max, bytes_max| {
+            slices(&entries, entries_max, bytes_max).map(<[Fetched]>::len).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(5000, 100_000), [5]);
+        assert_eq!(cut(2, 100_000), [2, 2, 1]);
+        assert_eq!(cut(5000, 2000), [3, 1, 1], "one that is larger stands alone");
+        assert!(slices(&entries[..0], 1, 1).next().is_none());
+    }
 
     #[test]
     fn notes_become_rarer_while_they_are_refused() {

@@ -5,12 +5,12 @@
 //! configuration learns its first one so.
 
 use super::driver::{optime_document, read_optime};
-use super::{MemberState, SetConfig, known};
+use super::{MemberState, Replication, SetConfig, known};
 use crate::Node;
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc};
 use protocol::replication::OpTime;
 use protocol::replication::config::newer;
-use protocol::replication::member::Beat;
+use protocol::replication::member::{Action, Beat};
 use runtime::Instant;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -33,6 +33,13 @@ pub struct HeartbeatRequest {
     pub check_empty: bool,
 }
 
+impl Replication {
+    /// Has every other member asked how it is, now.
+    pub fn ask_members_now(&self) {
+        self.heartbeat_now.notify_waiters();
+    }
+}
+
 impl Node {
     /// Asks every other member from now on, and lets go of the tasks of an older configuration.
     pub(super) fn start_heartbeats(self: &Arc<Self>) {
@@ -53,7 +60,7 @@ impl Node {
         let mut command = doc! {
             "replSetHeartbeat": self.options.replica_set.as_deref().unwrap_or(""), "configVersion": version,
             "configTerm": term, "hbv": 1, "from": own.map_or(String::new(), |m| m.host.clone()),
-            "fromId": own.map_or(-1, |m| m.id as i32), "term": standing.term,
+            "fromId": own.map_or(-1, |m| m.id as i32), "term": standing.term, "$replData": 1,
         };
         if check_empty {
             command.push("checkEmpty", true);
@@ -65,19 +72,63 @@ impl Node {
     }
 
     /// Asks a host once.
+    ///
+    /// # Errors
+    /// NewReplicaSetConfigurationIncompatible (103) where it is of another set of this name: nothing that it says concerns this one.
     pub(super) async fn heartbeat(&self, host: &str, limit: Duration, check_empty: bool) -> Result<DocBuf> {
         let command = self.heartbeat_command(check_empty);
-        self.replication.peers()?.call(host, "admin", command, limit).await
+        let reply = self.replication.peers()?.call(host, "admin", command, limit).await?;
+        let standing = self.replication.standing();
+        let ours = standing.config.as_ref().and_then(|c| c.set_id());
+        let theirs =
+            reply.doc().get_document("$replData").and_then(|d| d.get("replicaSetId")).map(|id| id.to_value());
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && *ours != theirs
+        {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "replica set IDs do not match, ours: {}; remote node's: {}",
+                document::shell::value(ours),
+                document::shell::value(&theirs)
+            );
+        }
+        Ok(reply)
     }
 
-    async fn heard(self: &Arc<Self>, index: usize, reply: Doc<'_>, ping: Duration) -> Result<()> {
+    /// `$replData` of a reply: what this member knows of its set. `None` before it is in one.
+    pub fn set_data(&self) -> Option<Document> {
+        let standing = self.replication.standing();
+        let config = standing.config.as_ref()?;
+        let committed = optime_document(known(self.committed()));
+        let mut data = doc! {
+            "term": standing.term, "lastOpCommitted": committed, "lastOpVisible": optime_document(self.last_known()),
+            "configVersion": config.version(), "configTerm": config.term(),
+        };
+        if let Some(id) = config.set_id() {
+            data.push("replicaSetId", id.clone());
+        }
+        data.push("syncSourceIndex", self.sync_source().1.map_or(-1, |i| i as i32));
+        data.push("isPrimary", standing.writable);
+        Some(data)
+    }
+
+    /// A host has answered what it was asked at `asked`. Another configuration may have come meanwhile, in which it stands elsewhere.
+    pub(super) async fn heard(
+        self: &Arc<Self>,
+        host: &str,
+        reply: Doc<'_>,
+        asked: u64,
+        ping: Duration,
+    ) -> Result<()> {
         let wall = self.now_ms();
-        let commit = reply.get_document("lastOpCommitted").and_then(read_optime);
-        let beat = read_beat(reply);
-        let more = self.positions();
+        let data = reply.get_document("$replData");
+        let commit = data.and_then(|d| d.get_document("lastOpCommitted")).and_then(read_optime);
+        let beat = read_beat(reply, asked);
         let actions = self.replication.with(|m, now, offset| {
-            let mut actions = more;
-            actions.extend(m.heard_beat(index, beat, ping.as_millis() as u64, now, wall, offset));
+            let mut actions = self.tell_positions(m);
+            if let Some(index) = m.index_of(host) {
+                actions.extend(m.heard_beat(index, beat, ping.as_millis() as u64, now, wall, offset));
+            }
             if let Some(commit) = commit {
                 actions.extend(m.learn_commit_from_heartbeat(commit));
             }
@@ -88,20 +139,19 @@ impl Node {
         if let Some(config) = reply.get_document("config") {
             self.follow_config(&config.to_document()).await?;
         }
-        self.admit_if_ready(index);
+        self.admit_if_ready(host);
         Ok(())
     }
 
     /// A new voter that has its data is admitted, by the primary. What fails is tried after the next heartbeat.
-    fn admit_if_ready(self: &Arc<Self>, index: usize) {
-        let standing = self.replication.standing();
-        let waiting = standing.config.as_ref().and_then(|c| c.members().get(index)).filter(|m| m.newly_added);
-        let Some(id) = waiting.map(|m| m.id).filter(|_| standing.writable) else { return };
-        if self.failpoint("doNotRemoveNewlyAddedOnHeartbeats")
-            || !self.replication.look(|m| m.peer(index).is_some_and(|p| p.up && p.state.has_data()))
-        {
-            return;
-        }
+    fn admit_if_ready(self: &Arc<Self>, host: &str) {
+        let ready = self.replication.look(|m| {
+            let index = m.index_of(host)?;
+            let waits = m.config()?.members().get(index).filter(|member| member.newly_added)?;
+            let has_data = m.peer(index).is_some_and(|p| p.up && p.state.has_data());
+            (m.is_writable() && has_data).then_some(waits.id)
+        });
+        let Some(id) = ready.filter(|_| !self.failpoint("doNotRemoveNewlyAddedOnHeartbeats")) else { return };
         let node = self.clone();
         runtime::spawn(async move { drop(node.admit_member(id).await) });
     }
@@ -135,12 +185,15 @@ impl Node {
         if !request.from.is_empty() && request.config_version > 0 && newer(theirs, ours) {
             self.fetch_config(request.from.clone());
         }
-        let index = standing.config.as_ref().and_then(|c| c.index_of_id(request.from_id));
-        if let Some(index) = index {
-            let wall = self.now_ms();
-            self.replication.with(|m, now, _| m.heard_of(index, now, wall));
-        }
-        if request.term > standing.term && standing.config.is_some() {
+        // One that was removed does not keep a primary in office by the id that another has now, nor does a member of another set of
+        // this name; their terms are of no reign here.
+        let wall = self.now_ms();
+        let is_member = self.replication.with(|m, now, _| {
+            let index = m.index_of(&request.from);
+            let index = index.filter(|i| m.config().is_some_and(|c| c.members()[*i].id == request.from_id));
+            index.inspect(|index| m.heard_of(*index, now, wall)).is_some()
+        });
+        if is_member {
             self.see_term(request.term).await?;
         }
         // What stands in no line, or in several, is no member: it holds nothing and hears nothing for the set.
@@ -150,17 +203,28 @@ impl Node {
                 "Our replica set configuration is invalid or does not include us"
             );
         }
-        Ok(self.beat_reply(newer(ours, theirs)))
+        let (reply, actions) = self.beat_reply(newer(ours, theirs));
+        self.perform(actions).await?;
+        Ok(reply)
     }
 
-    fn beat_reply(&self, with_config: bool) -> Document {
+    /// The term is that of the moment at which the positions are: a leader of an earlier one must not count what came after a vote for
+    /// its successor.
+    fn beat_reply(&self, with_config: bool) -> (Document, Vec<Action>) {
         let standing = self.replication.standing();
         let Some(config) = &standing.config else {
-            return doc! { "state": MemberState::Startup as i32, "v": NO_CONFIG as i32, "set": "", "term": -1i64 };
+            let reply = doc! {
+                "state": MemberState::Startup as i32, "v": NO_CONFIG as i32, "set": "", "term": -1i64,
+            };
+            return (reply, Vec::new());
         };
+        let (actions, term, applied, durable) = self.replication.with(|m, _, _| {
+            let actions = self.tell_positions(m);
+            (actions, m.term(), m.applied(), m.durable())
+        });
         let copying = standing.state == MemberState::Startup2;
-        let position = |t: storage::log::OpTime| if copying { OpTime::NONE } else { known(t) };
-        let (applied, durable) = (position(self.log.last_optime()), position(self.log.durable_optime()));
+        let position = |t: OpTime| if copying { OpTime::NONE } else { t };
+        let (applied, durable) = (position(applied), position(durable));
         let mut reply = Document::new();
         if let Some(election) = standing.election.filter(|_| standing.state == MemberState::Primary) {
             reply.push("electionTime", Timestamp::from_u64(election.first.ts));
@@ -172,11 +236,15 @@ impl Node {
         reply.push("v", config.version() as i32);
         reply.push("configTerm", config.term());
         reply.push("set", config.name());
+        // By it whoever asks learns that an address which is forwarded has led to another member.
+        if let Some(own) = standing.own() {
+            reply.push("memberId", own.id);
+        }
         let source = self.replication.source.lock().host.clone();
         if !source.is_empty() {
             reply.push("syncingTo", source);
         }
-        reply.push("term", standing.term);
+        reply.push("term", term);
         if let Some(primary) = standing.primary.and_then(|i| config.members().get(i)) {
             reply.push("primaryId", primary.id as i32);
         }
@@ -184,9 +252,8 @@ impl Node {
         reply.push("durableWallTime", Value::DateTime(self.log.durable_wall()));
         reply.push("opTime", optime_document(applied));
         reply.push("wallTime", Value::DateTime(self.log.last_wall()));
-        reply.push("lastOpCommitted", optime_document(known(self.committed())));
         reply.push("electable", standing.own().is_some_and(|m| m.is_electable()));
-        reply
+        (reply, actions)
     }
 
     /// Asks a member for its configuration, in the background.
@@ -240,7 +307,7 @@ impl Node {
     }
 }
 
-fn read_beat(reply: Doc<'_>) -> Beat {
+fn read_beat(reply: Doc<'_>, asked: u64) -> Beat {
     let optime = |name: &str| reply.get_document(name).and_then(read_optime).unwrap_or(OpTime::NONE);
     let wall = |name: &str| match reply.get(name) {
         Some(document::ValueRef::DateTime(ms)) => ms,
@@ -248,6 +315,8 @@ fn read_beat(reply: Doc<'_>) -> Beat {
     };
     let version = reply.get_i64("v").unwrap_or(NO_CONFIG);
     Beat {
+        asked,
+        id: reply.get_i64("memberId"),
         state: reply.get_i64("state").and_then(MemberState::from_number).unwrap_or(MemberState::Unknown),
         term: reply.get_i64("term").unwrap_or(-1),
         config: (version > 0).then(|| (reply.get_i64("configTerm").unwrap_or(-1), version)),
@@ -270,10 +339,13 @@ async fn ask(node: Weak<Node>, index: usize, generation: u64) {
         }
         let standing = node.replication.standing();
         let (Some(config), Some(host)) = (standing.config.clone(), standing.host(index)) else { return };
-        let begun = Instant::now();
+        // What happens while it is asked makes it be asked again.
+        let asker = node.clone();
+        let news = asker.replication.heartbeat_now.notified();
+        let (asked, begun) = (node.replication.now(), Instant::now());
         let limit = Duration::from_millis(config.heartbeat_timeout_ms().min(config.election_timeout_ms()));
         let outcome = match node.heartbeat(&host, limit, false).await {
-            Ok(reply) => node.heard(index, reply.doc(), begun.elapsed()).await,
+            Ok(reply) => node.heard(&host, reply.doc(), asked, begun.elapsed()).await,
             Err(error) => Err(error),
         };
         match outcome {
@@ -281,15 +353,17 @@ async fn ask(node: Weak<Node>, index: usize, generation: u64) {
             Err(error) => {
                 failures += 1;
                 if failures >= FAILURES_MAX {
-                    node.replication.with(|m, _, _| m.lost(index, &error.message));
+                    node.replication.with(|m, _, _| {
+                        if let Some(index) = m.index_of(&host) {
+                            m.lost(index, &error.message);
+                        }
+                    });
                 }
             }
         }
         let pause = pause(&node, &config, failures);
-        let (replication, woken) = (node.clone(), pause);
         drop(node);
-        let news = replication.replication.heartbeat_now.notified();
-        drop(tokio::time::timeout(woken, news).await);
+        drop(tokio::time::timeout(pause, news).await);
     }
 }
 

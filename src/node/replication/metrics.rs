@@ -2,6 +2,7 @@
 
 use crate::Node;
 use document::{Document, codes, doc};
+use parking_lot::Mutex;
 use runtime::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::entry::{Entry, Op};
@@ -75,10 +76,16 @@ pub(crate) struct Metrics {
     pub(super) empty_batches: Count,
     pub(super) fetched: Count,
     pub(super) fetched_bytes: Count,
+    /// What was fetched and is not applied yet.
+    pub(super) waiting: AtomicU64,
+    pub(super) waiting_bytes: AtomicU64,
     pub(super) readers: Count,
     pub(super) position_reports: Count,
-    pub(super) sources_chosen: Count,
+    sources_chosen: Count,
+    sources_changed: Count,
+    last_source: Mutex<String>,
     pub(super) sources_missing: Count,
+    pub(super) admissions: Count,
     pub(super) copies: Count,
     pub(super) failed_copies: Count,
     waits: Timed,
@@ -87,6 +94,20 @@ pub(crate) struct Metrics {
     default_unsatisfiable: Count,
 }
 impl Metrics {
+    /// Says how many of the entries that were fetched still wait to be applied, and their bytes.
+    pub(super) fn set_waiting(&self, entries: usize, bytes: usize) {
+        self.waiting.store(entries as u64, Ordering::Relaxed);
+        self.waiting_bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+    /// Entries are to be fetched from this host.
+    pub(super) fn chose(&self, host: &str) {
+        self.sources_chosen.add(1);
+        let mut last = self.last_source.lock();
+        if *last != host {
+            self.sources_changed.add(1);
+            *last = host.to_string();
+        }
+    }
     /// A write has waited for other members, with this `writeConcernError`; `given` is whether the client said for how many.
     pub(crate) fn acknowledged(&self, began: Instant, error: Option<&Document>, given: bool) {
         self.waits.done(began);
@@ -125,14 +146,22 @@ impl Node {
         let mut get_mores = m.get_mores.shown();
         get_mores.push("numEmptyBatches", m.empty_batches.get());
         doc! {
-            "apply": { "batches": m.batches.shown(), "ops": m.applied.get() },
+            "apply": { "batchSize": m.applied.get(), "batches": m.batches.shown(), "ops": m.applied.get() },
+            // A batch is fetched when the one before was applied.
+            "buffer": {
+                "count": m.waiting.load(Ordering::Relaxed) as i64, "maxSizeBytes": document::validate::Limits::INTERNAL.bytes_max as i64,
+                "sizeBytes": m.waiting_bytes.load(Ordering::Relaxed) as i64,
+            },
             "initialSync": { "completed": m.copies.get(), "failedAttempts": m.failed_copies.get() },
             "network": {
                 "bytes": m.fetched_bytes.get(), "getmores": get_mores, "ops": m.fetched.get(),
                 "readersCreated": m.readers.get(), "replSetUpdatePosition": { "num": m.position_reports.get() },
             },
+            "reconfig": { "numAutoReconfigsForRemovalOfNewlyAddedFields": m.admissions.get() },
             "syncSource": {
-                "numSelections": m.sources_chosen.get(), "numTimesCouldNotFind": m.sources_missing.get(),
+                "numSelections": m.sources_chosen.get(), "numTimesChoseDifferent": m.sources_changed.get(),
+                "numTimesChoseSame": m.sources_chosen.get() - m.sources_changed.get(),
+                "numTimesCouldNotFind": m.sources_missing.get(),
             },
         }
     }

@@ -4,7 +4,8 @@
 //! is made by the primary, alters at most one voter, and begins only when the current configuration has reached a
 //! majority and an entry of this term is committed under it: so majorities of old and new overlap. A voter that moves to
 //! another host goes on voting where it is found there with its data; otherwise it waits like a new one. A forced
-//! configuration has no term and takes a version far ahead.
+//! configuration has no term and takes a version far ahead. One that commits by fewer than elect (a member with data beside an
+//! arbiter) is left only when the next one's majority has what is committed: nothing else makes the two meet.
 //!
 //! Invariant: a configuration is installed under `installing`, after a look at the one that it replaces: what took long to
 //! prepare never replaces a newer one.
@@ -15,6 +16,7 @@ use crate::operation::{ReadConcern, WriteConcern};
 use crate::{Node, log_failed};
 use document::{Document, Result, Value, bail, doc, err};
 use protocol::replication::member::{Member, MemberState};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::entry::{Entry, Op};
@@ -39,8 +41,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How often a member that is in no line of its configuration looks for itself, and how long it waits in between.
 const SELF_TRIES: usize = 100;
 const SELF_PAUSE: Duration = Duration::from_millis(200);
-/// How far a forced configuration is ahead of any that others may have made.
-const FORCED_AHEAD: i64 = 10_000;
+/// How far a forced configuration is ahead of any that others may have made. Chance keeps two that are forced on both sides of a cut from
+/// being of one version: neither would follow the other.
+const FORCED_AHEAD: std::ops::Range<i64> = 10_000..110_000;
 
 /// Who changes the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,9 @@ enum Change {
     /// This primary: a voter that waited has its data.
     Admission,
 }
+
+/// How long commits may wait for a majority of the next configuration, before that is given up.
+const HOLD_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long an admission may take before it is tried again.
 const ADMISSION_LIMIT: Duration = Duration::from_secs(10);
@@ -173,14 +179,16 @@ impl Node {
         Ok(())
     }
 
-    /// Stands as soon as a majority of a new set can be seen, rather than after the election timeout.
+    /// Stands as soon as a majority of a new set can be seen, rather than after the election timeout; not in a set that has had a
+    /// primary, be it for less than the pause between two attempts.
     fn stand_first(self: &Arc<Self>) {
-        let weak = Arc::downgrade(self);
+        let (weak, before) = (Arc::downgrade(self), self.last_known().term);
         runtime::spawn(async move {
             for _ in 0..FIRST_ATTEMPTS {
                 let Some(node) = weak.upgrade() else { return };
                 let alone = |m: &Member| m.config().is_none_or(|c| c.members().len() == 1);
-                if node.replication.look(|m| m.primary().is_some() || alone(m)) {
+                let began = node.last_known().term > before;
+                if began || node.replication.look(|m| m.primary().is_some() || alone(m)) {
                     return;
                 }
                 let mut actions = node.positions();
@@ -249,7 +257,8 @@ impl Node {
         }
         if force {
             // Far enough that no configuration another member made meanwhile is newer.
-            config.set_version(config.version().max(current.version()) + FORCED_AHEAD);
+            let ahead = runtime::random_range(FORCED_AHEAD);
+            config.set_version(config.version().max(current.version()) + ahead);
             config.set_term(-1);
         } else {
             config.set_term(standing.term);
@@ -259,6 +268,9 @@ impl Node {
             let me = found.as_ref().ok().copied().flatten();
             let same = self.moved_with_data(&config, &current, me).await;
             config.let_new_voters_wait(&current, &same);
+            if self.replication.default_write_concern().is_none() {
+                config.keep_implicit_concern(&current)?;
+            }
         }
         config.follow(&current, force)?;
         let me = found?;
@@ -279,6 +291,10 @@ impl Node {
             self.check_quorum(&config, me, false).await?;
         }
         let installed = config.clone();
+        let _next = match force {
+            true => None,
+            false => Some(self.await_held_by_next(&config, limit).await?),
+        };
         {
             let _installing = self.replication.installing.lock().await;
             if !force {
@@ -286,6 +302,7 @@ impl Node {
                 self.append_noop(doc! { "msg": "Reconfig set", "version": config.version() })?;
             }
             self.store_and_install(config, me).await?;
+            self.replication.metrics.admissions.add(usize::from(change == Change::Admission));
         }
         if !force {
             self.await_config_majority(&installed, limit).await?;
@@ -334,13 +351,43 @@ impl Node {
         }
     }
 
+    /// Where this configuration commits by fewer than elect, which are not to elect by the next one a member that lacks something: returns
+    /// when the next one's majority has what is committed, and what is returned keeps it so. First without a stop, as long as it takes.
+    async fn await_held_by_next<'a>(
+        self: &'a Arc<Self>,
+        next: &SetConfig,
+        limit: Duration,
+    ) -> Result<HeldByNext<'a>> {
+        let committed = || known(self.committed());
+        self.await_next_has(next, committed(), limit).await?;
+        self.replication.with(|m, _, _| m.set_next(Some(Arc::new(next.clone()))));
+        let held = HeldByNext(self);
+        self.await_next_has(next, committed(), limit.min(HOLD_LIMIT)).await?;
+        Ok(held)
+    }
+
+    async fn await_next_has(
+        &self,
+        next: &SetConfig,
+        entry: protocol::replication::OpTime,
+        limit: Duration,
+    ) -> Result<()> {
+        let mut progress = self.replication.progress();
+        let held = async {
+            while !self.replication.look(|m| m.next_has(next, entry)) {
+                drop(progress.changed().await);
+            }
+        };
+        tokio::time::timeout(limit, held).await.map_err(|_| not_committed())
+    }
+
     async fn await_config_majority(&self, config: &SetConfig, limit: Duration) -> Result<()> {
         let mut progress = self.replication.progress();
         let version = Some((config.term(), config.version()));
         let term = self.replication.look(|m| m.term());
         let held = async {
             loop {
-                self.replication.heartbeat_now.notify_waiters();
+                self.replication.ask_members_now();
                 let count = self.replication.look(|m| {
                     let voters = config.members().iter().enumerate().filter(|(_, m)| m.votes);
                     voters
@@ -381,7 +428,8 @@ impl Node {
             return Ok(());
         }
         let asks = others.iter().map(|(_, m)| self.heartbeat(&m.host, QUORUM_LIMIT, all));
-        let answers = futures::future::join_all(asks).await;
+        let one_each = self.check_address_of_each(config, &others);
+        let (answers, one_each) = futures::future::join(futures::future::join_all(asks), one_each).await;
         let (mut up, mut down) = (usize::from(me.is_some_and(|i| config.members()[i].votes)), Vec::new());
         for ((_, member), answer) in others.iter().zip(answers) {
             match answer {
@@ -396,6 +444,9 @@ impl Node {
                     "Our set name did not match that of {}",
                     member.host
                 ),
+                Err(e) if e.code == document::codes::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE => {
+                    return Err(e);
+                }
                 Err(e) => down.push(format!("{} failed with {}", member.host, e.message)),
             }
         }
@@ -408,6 +459,34 @@ impl Node {
                 "replSetReconfig quorum check failed because not enough voting nodes responded"
             };
             bail!(NODE_NOT_FOUND, "{kind}: {}", down.join(", "));
+        }
+        one_each
+    }
+
+    /// # Errors
+    /// InvalidReplicaSetConfig (93) where one process answers at the addresses of two members, as behind a port that is forwarded.
+    async fn check_address_of_each(
+        &self,
+        config: &SetConfig,
+        others: &[(usize, &super::MemberConfig)],
+    ) -> Result<()> {
+        let peers = self.replication.peers()?;
+        let asks = others.iter().map(|(_, member)| peers.process_at(&member.host));
+        let processes = futures::future::join_all(asks).await;
+        let mut found = BTreeMap::new();
+        for ((_, member), process) in others.iter().zip(processes) {
+            let Some(process) = process else { continue };
+            if let Some(first) = found.insert(process.0, &member.host) {
+                bail!(
+                    INVALID_REPLICA_SET_CONFIG,
+                    "The hosts {first} and {} both map to one node in new configuration with {{version: {}, term: {}}} for \
+                     replica set {}",
+                    member.host,
+                    config.version(),
+                    config.term(),
+                    config.name()
+                );
+            }
         }
         Ok(())
     }
@@ -495,9 +574,7 @@ impl Node {
             replication.commit.advance(self.log.durable_optime());
         }
         replication.commit.set_shared(voices);
-        let arbiters = config.members().iter().any(|m| m.arbiter);
-        let bearing = config.voters().filter(|m| m.bears_data()).count();
-        replication.commit.set_implicit_is_one(arbiters && bearing <= config.vote_majority());
+        replication.commit.set_implicit_is_one(config.implicit_is_one());
         if !replication.look(|m| m.is_leader()) {
             self.close_writes();
         }
@@ -573,7 +650,7 @@ impl Node {
         let actions = self.replication.with(|m, now, offset| m.install(Arc::new(config), me, now, offset));
         Box::pin(self.perform(actions)).await?;
         // Beside arbiters nothing is committed before a majority holds it.
-        self.replication.heartbeat_now.notify_waiters();
+        self.replication.ask_members_now();
         Ok(())
     }
 
@@ -613,6 +690,15 @@ impl Node {
     /// The newest optime, as the machines know it.
     pub(super) fn last_known(&self) -> protocol::replication::OpTime {
         known(self.log.last_optime())
+    }
+}
+
+/// Nothing is committed that the next configuration's majority lacks, until that is installed or this is dropped.
+struct HeldByNext<'a>(&'a Node);
+impl Drop for HeldByNext<'_> {
+    fn drop(&mut self) {
+        self.0.replication.with(|m, _, _| m.set_next(None));
+        self.0.count_own_log();
     }
 }
 

@@ -7,19 +7,21 @@
 //! cut            the log behind the common point; then the state is what checkpoint and log say
 //! ```
 //! A checkpoint is never written of what is not committed ([`Node::checkpoint`]), so the newest one lies before every common
-//! point, and replaying from it is exact. Vote and configuration are not in the log (`state`), and are shown in `local`
-//! again afterwards. The clock does not go back.
+//! point, and replaying from it is exact; a member that was restarted knows by it what is committed. Vote and configuration are not in
+//! the log (`state`), and are shown in `local` again afterwards. The clock does not go back.
 //!
-//! A node without checkpoints (in memory) and one whose log parts from the set's before everything it has copies
-//! everything anew instead.
+//! A node without checkpoints (in memory) copies everything anew instead. Where the logs part before the commit point the node ends:
+//! it may be the last that has what was acknowledged, and which history is to stay is for a person to decide.
 
+use super::apply::operations;
 use super::driver::optime_document;
 use super::{CONFIG_NAMESPACE, ELECTION_NAMESPACE, MemberState, known};
 use crate::Node;
+use crate::namespace::Slot;
 use crate::open::{Replay, partial_predicate};
-use document::{Document, Result, Timestamp, Value, bail, doc, err};
+use document::{DocBuf, Document, Error, Result, Timestamp, Value, doc, err};
 use protocol::replication::OpTime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::checkpoint::OpenTransaction;
@@ -32,20 +34,27 @@ const BATCH: i32 = 2000;
 /// An entry of the own log, seen from its end.
 struct Own {
     optime: OpTime,
+    wall: i64,
     /// Where the next entry of the oplog begins: frames of class local in between stay, and a checkpoint may begin behind
     /// them.
     next: Position,
 }
 
-/// Documents that go, by collection: `(namespace, uuid)` and their current bytes.
-type Lost = BTreeMap<(String, [u8; 16]), Vec<u8>>;
+/// A collection's name and UUID.
+type LostFrom = (String, [u8; 16]);
+/// Documents that go, by collection: their current bytes.
+type Lost = BTreeMap<LostFrom, Vec<u8>>;
 
 impl Node {
-    pub(super) async fn roll_back(self: &Arc<Self>, index: usize, host: &str) -> Result<()> {
+    pub(super) async fn roll_back(self: &Arc<Self>, host: &str) -> Result<()> {
         for point in ["rollbackHangBeforeStart", "rollbackHangBeforeTransitioningToRollback"] {
             self.failpoints.pause_while_set(point).await;
         }
-        self.replication.with(|m, now, offset| m.set_follower(MemberState::Rollback, now, offset));
+        let begun =
+            self.replication.with(|m, now, offset| m.set_follower(MemberState::Rollback, now, offset));
+        if !begun {
+            return Ok(());
+        }
         self.failpoints.pause_while_set("rollbackHangAfterTransitionToRollback").await;
         let outcome = self.try_roll_back(host).await;
         let still = self.replication.look(|m| m.state() == MemberState::Rollback);
@@ -53,7 +62,7 @@ impl Node {
             self.replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
         }
         if outcome.is_err() {
-            self.deny(index, 500);
+            self.deny(host, 500);
         }
         self.failpoints.pause_while_set("bgSyncHangAfterRunRollback").await;
         outcome
@@ -61,16 +70,22 @@ impl Node {
 
     async fn try_roll_back(self: &Arc<Self>, host: &str) -> Result<()> {
         let begun = self.last_known();
-        let source = self.source_history(host, begun).await?;
-        let own = self.own_history()?;
+        let floor = known(self.committed()).max(self.replication.state.get().committed);
+        let source = self.source_history(host, begun, floor).await?;
+        let own = self.own_history(floor)?;
+        // What the source has let go of cannot be compared, as with a member that is too stale.
+        let reached = source.last().is_some_and(|oldest| *oldest <= floor);
         let common = protocol::replication::source::common_point(own.iter().map(|o| o.optime), source);
-        let Some(common) = common else { return self.start_copy("no common point with the source") };
-        if common < known(self.committed()) {
-            bail!(
-                UNRECOVERABLE_ROLLBACK_ERROR,
-                "the common point {common:?} lies before the commit point: a committed entry would be rolled back"
-            );
-        }
+        let common = match common {
+            Some(common) if common >= floor => common,
+            None if !reached => return self.start_copy("no common point with the source"),
+            _ => {
+                return Err(self.leave_to_a_person(format!(
+                    "the logs part at {common:?}, before the commit point {floor:?}: committed entries would be rolled back"
+                )));
+            }
+        };
+        self.check_rollback_time(&own, common)?;
         let end = own.iter().find(|o| o.optime == common).map_or(0, |o| o.next);
         let attributes =
             doc! { "commonPoint": optime_document(common), "newest": optime_document(begun), "source": host };
@@ -91,16 +106,37 @@ impl Node {
         };
         self.after_exchange(under_way);
         self.show_kept().await;
-        let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
-        let actions = self.replication.with(|m, _, _| m.progressed(applied, durable));
+        let actions = self.positions();
         self.perform(actions).await?;
         self.replication.note("Rollback done", doc! { "rollbackId": self.replication.rollback_id() });
         Ok(())
     }
 
-    /// Optimes of the source at or before `last`, newest first, as far back as this member's log reaches or less.
-    async fn source_history(&self, host: &str, last: OpTime) -> Result<Vec<OpTime>> {
-        let floor = known(self.committed());
+    /// Has the node end by this error, and answers it: UnrecoverableRollbackError (127).
+    fn leave_to_a_person(&self, why: String) -> Error {
+        let error = err!(UNRECOVERABLE_ROLLBACK_ERROR, "{why}");
+        self.replication.give_up(error.clone());
+        error
+    }
+
+    /// # Errors
+    /// UnrecoverableRollbackError (127) where more than `rollbackTimeLimitSecs` would be taken back.
+    fn check_rollback_time(&self, own: &[Own], common: OpTime) -> Result<()> {
+        let first = own.iter().take_while(|o| o.optime != common).last();
+        let Some((newest, first)) = own.first().zip(first) else { return Ok(()) };
+        let (took, most) = (newest.wall - first.wall, self.replication.settings().rollback_max_ms);
+        if took <= most {
+            return Ok(());
+        }
+        Err(self.leave_to_a_person(format!(
+            "not willing to roll back more than {} seconds of data. Have: {} seconds of data to roll back.",
+            most / 1000,
+            took / 1000
+        )))
+    }
+
+    /// Optimes of the source at or before `last`, newest first, back to the first that lies before `floor`.
+    async fn source_history(&self, host: &str, last: OpTime, floor: OpTime) -> Result<Vec<OpTime>> {
         let find = doc! {
             "find": "oplog.rs", "filter": { "ts": { "$lte": Timestamp::from_u64(last.ts) } }, "sort": { "$natural": -1 },
             "projection": { "ts": 1, "t": 1 }, "batchSize": BATCH,
@@ -118,7 +154,6 @@ impl Node {
             let entries = batch.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
             history.extend(entries.filter_map(super::driver::read_optime));
             let id = cursor.get_i64("id").unwrap_or(0);
-            // Nothing before the commit point is ever looked for.
             if id == 0 || history.last().is_some_and(|t| *t < floor) {
                 return Ok(history);
             }
@@ -127,15 +162,15 @@ impl Node {
         }
     }
 
-    fn own_history(&self) -> Result<Vec<Own>> {
-        let floor = known(self.committed());
+    /// The own entries, likewise.
+    fn own_history(&self, floor: OpTime) -> Result<Vec<Own>> {
         let mut reader = self.log.reverse_reader(None).map_err(crate::log_failed)?;
         let mut own = Vec::new();
         let mut next = self.log.appended();
         while let Some(frame) = reader.next().map_err(crate::log_failed)? {
             if frame.class == Class::Oplog {
                 let optime = known(frame.optime);
-                own.push(Own { optime, next });
+                own.push(Own { optime, wall: frame.wall, next });
                 next = frame.position;
                 if optime < floor {
                     break;
@@ -148,28 +183,30 @@ impl Node {
     /// The current versions of what the entries behind `end` inserted or updated.
     fn lost_documents(&self, end: Position) -> Result<Lost> {
         let mut reader = self.log.reader(storage::log::ReadFrom::Position(end)).map_err(crate::log_failed)?;
-        let mut lost: Lost = BTreeMap::new();
-        let mut seen = std::collections::BTreeSet::new();
+        let (mut lost, mut seen) = (Lost::new(), BTreeSet::new());
+        // A collection may have another name by now.
+        let uuid = |slot: &Arc<Slot>| slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
+        let slots: HashMap<[u8; 16], Arc<Slot>> =
+            self.namespaces.all().into_iter().filter_map(|slot| Some((uuid(&slot)?, slot))).collect();
         while let Some(frame) = reader.next_before(self.log.appended()).map_err(crate::log_failed)? {
             let Ok(entry) = Entry::of_frame(&frame) else { continue };
-            if frame.class != Class::Oplog || !matches!(entry.op, Op::Insert | Op::Update) {
+            if frame.class != Class::Oplog {
                 continue;
             }
-            let Some(id) = entry.document_id() else { continue };
-            if !seen.insert((entry.ns.to_string(), id.to_value().to_holder().bytes().to_vec())) {
-                continue;
-            }
-            let slot = self.namespaces.slot(entry.ns);
-            let state = slot.read_unchecked();
-            if let Some((c, (_, d))) = state.collection.as_ref().and_then(|c| Some((c, c.find_id(id)?))) {
-                lost.entry((entry.ns.to_string(), c.uuid())).or_default().extend_from_slice(d.bytes());
+            // Those of a transaction stand in one entry.
+            let inner: Vec<Entry<'_>> = operations(&entry).filter_map(|o| Entry::read(o).ok()).collect();
+            for entry in std::iter::once(&entry).chain(&inner) {
+                let Some((collection, id, document)) = document_now(entry, &slots) else { continue };
+                if seen.insert((collection.clone(), id)) {
+                    lost.entry(collection).or_default().extend_from_slice(document.bytes());
+                }
             }
         }
         Ok(lost)
     }
 
     fn keep_lost(&self, lost: &Lost) -> Result<()> {
-        if self.directory.checkpoints.lock().is_none() {
+        if self.directory.checkpoints.lock().is_none() || !self.replication.settings().keeps_rolled_back {
             return Ok(());
         }
         let at = self.now_ms();
@@ -235,4 +272,18 @@ impl Node {
             self.show_in_local(ELECTION_NAMESPACE, shown).await;
         }
     }
+}
+
+/// What an insert or update has made of its document by now: the collection, the `_id`, the document.
+fn document_now(
+    entry: &Entry<'_>,
+    slots: &HashMap<[u8; 16], Arc<Slot>>,
+) -> Option<(LostFrom, Vec<u8>, DocBuf)> {
+    let id = entry.document_id().filter(|_| matches!(entry.op, Op::Insert | Op::Update))?;
+    let slot = slots.get(&entry.uuid?)?;
+    let state = slot.read_unchecked();
+    let collection = state.collection.as_ref()?;
+    let (_, document) = collection.find_id(id)?;
+    let from = (slot.ns.to_string(), collection.uuid());
+    Some((from, id.to_value().to_holder().bytes().to_vec(), document.to_owned()))
 }

@@ -1,18 +1,19 @@
-//! What a member must not forget, kept beside the log: its vote, its configuration, how often it has rolled back, and whether
-//! it is copying everything anew.
+//! What a member must not forget, kept beside the log: its vote, its configuration, how often it has rolled back, whether
+//! it is copying everything anew, and up to where it knows its entries to be committed by a majority.
 //!
 //! The file `replset.bson` in the data directory, one BSON document, replaced as a whole and durable when a store returns:
 //!
 //! ```text
 //! { vote?: { term: long, candidate: long }, config?: <document>, rollbackId: int,
-//!   copying: bool, floor: { ts: timestamp, t: long } }
+//!   copying: bool, floor: { ts: timestamp, t: long }, committed: { ts: timestamp, t: long } }
 //! ```
 //! DO NOT CHANGE the names: they are on disk. The collections `local.replset.election` and `local.system.replset` show the
 //! same. They go with the log when it is cut by a rollback, and this file does not: a vote given in a term stays given.
 //!
 //! A node whose log is never synced dies with its process, and keeps this in memory alone.
 
-use document::{Document, Timestamp, Value, doc};
+use super::driver::{optime_document, read_optime};
+use document::{Document, doc};
 use parking_lot::Mutex;
 use protocol::replication::OpTime;
 use protocol::replication::member::Vote;
@@ -33,6 +34,8 @@ pub(crate) struct Kept {
     pub copying: bool,
     /// What this member had acknowledged before it began to copy.
     pub floor: OpTime,
+    /// What a majority is known to have of its log; as of the newest checkpoint that it wrote as a member.
+    pub committed: OpTime,
     /// The size of the oplog that `replSetResizeOplog` has set.
     pub oplog_bytes: Option<u64>,
     /// The age up to which the oplog keeps entries that `replSetResizeOplog` has set, in milliseconds.
@@ -100,7 +103,8 @@ fn write(kept: &Kept) -> Document {
     }
     d.push("rollbackId", kept.rollback_id);
     d.push("copying", kept.copying);
-    d.push("floor", doc! { "ts": Timestamp::from_u64(kept.floor.ts), "t": kept.floor.term });
+    d.push("floor", optime_document(kept.floor));
+    d.push("committed", optime_document(kept.committed));
     if let Some(bytes) = kept.oplog_bytes {
         d.push("oplogBytes", bytes as i64);
     }
@@ -114,19 +118,16 @@ fn read(d: &Document) -> Kept {
     let vote = d
         .get_document("vote")
         .and_then(|v| Some(Vote { term: v.get_i64("term")?, candidate: v.get_i64("candidate")? }));
-    let floor = d.get_document("floor").map_or(OpTime::NONE, |f| {
-        let ts = match f.get("ts") {
-            Some(Value::Timestamp(ts)) => ts.as_u64(),
-            _ => 0,
-        };
-        OpTime::new(f.get_i64("t").unwrap_or(-1), ts)
-    });
+    let optime = |name: &str| {
+        d.get_document(name).and_then(|o| read_optime(o.to_doc_buf().doc())).unwrap_or(OpTime::NONE)
+    };
     Kept {
         vote,
         config: d.get_document("config").cloned(),
         rollback_id: d.get_i64("rollbackId").unwrap_or(1) as i32,
         copying: d.get_bool("copying").unwrap_or(false),
-        floor,
+        floor: optime("floor"),
+        committed: optime("committed"),
         oplog_bytes: d.get_i64("oplogBytes").and_then(|n| u64::try_from(n).ok()),
         oplog_ms: d.get_i64("oplogMillis").and_then(|n| u64::try_from(n).ok()),
     }
@@ -149,11 +150,13 @@ mod tests {
                 k.config = Some(doc! { "_id": "rs" });
                 k.copying = true;
                 k.floor = OpTime::new(2, 7);
+                k.committed = OpTime::new(2, 6);
                 (k.oplog_bytes, k.oplog_ms) = (Some(1 << 30), Some(0));
             })
             .unwrap();
         let again = State::open(files, Path::new("/d")).unwrap().get();
         assert_eq!((again.vote, again.copying, again.floor), (Some(vote), true, OpTime::new(2, 7)));
+        assert_eq!(again.committed, OpTime::new(2, 6));
         assert_eq!((again.config, again.rollback_id), (Some(doc! { "_id": "rs" }), 1));
         assert_eq!((again.oplog_bytes, again.oplog_ms), (Some(1 << 30), Some(0)));
     }

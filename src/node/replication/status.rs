@@ -70,7 +70,11 @@ pub(super) fn status(
     }
     if standing.state == MemberState::Startup2
         && copy
-        && let Some(shown) = node.replication.copy_status.lock().shown(node.now_ms())
+        && let Some(shown) = node
+            .replication
+            .copy_status
+            .lock()
+            .shown(node.now_ms(), node.replication.settings().copy_attempts)
     {
         d.push("initialSyncStatus", shown);
     }

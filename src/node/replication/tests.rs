@@ -149,8 +149,20 @@ async fn a_new_configuration_needs_a_higher_version() {
     newer.set_version(2);
     member.reconfigure(newer, false, Duration::from_secs(1)).await.unwrap();
     assert_eq!(member.set_config().unwrap().get_i64("version"), Some(2));
-    member.reconfigure(config(), true, Duration::from_secs(1)).await.unwrap();
-    assert_eq!(member.set_config().unwrap().get_i64("version"), Some(10_002));
+}
+
+/// Members on both sides of a cut may be told so. Were the versions the same, neither would follow the other.
+#[tokio::test]
+async fn forced_configurations_differ_in_their_versions() {
+    let mut versions = Vec::new();
+    for _ in 0..2 {
+        let member = node(Some("rs"));
+        member.initiate(config()).await.unwrap();
+        member.reconfigure(config(), true, Duration::from_secs(1)).await.unwrap();
+        versions.extend(member.set_config().unwrap().get_i64("version"));
+    }
+    assert!(versions.iter().all(|version| (10_001..110_001).contains(version)), "{versions:?}");
+    assert_ne!(versions[0], versions[1]);
 }
 
 #[tokio::test]
@@ -212,6 +224,9 @@ impl Peers for SlowAddresses {
             answer.unwrap().forget();
             false
         })
+    }
+    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
+        Box::pin(async { None })
     }
     fn note(&self, _: &str, _: Document) {}
 }
@@ -382,6 +397,9 @@ impl Peers for Others {
     fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async { false })
     }
+    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
+        Box::pin(async { None })
+    }
     fn note(&self, text: &str, attributes: Document) {
         self.notes.lock().push((text.to_string(), attributes.get_str("field").map(str::to_string)));
     }
@@ -402,9 +420,11 @@ async fn nothing_is_copied_from_a_source_that_lacks_what_this_member_had() {
 }
 
 fn of_hosts(version: i32, hosts: &[&str]) -> SetConfig {
-    let members =
-        hosts.iter().enumerate().map(|(i, host)| Value::from(doc! { "_id": i as i32, "host": *host }));
-    let members = Value::Array(members.collect());
+    of_members(version, hosts.iter().copied().enumerate())
+}
+fn of_members<'a>(version: i32, members: impl IntoIterator<Item = (usize, &'a str)>) -> SetConfig {
+    let line = |(id, host)| Value::from(doc! { "_id": id as i32, "host": host });
+    let members = Value::Array(members.into_iter().map(line).collect());
     let settings = doc! { "heartbeatIntervalMillis": 20 };
     SetConfig::parse(&doc! { "_id": "rs", "version": version, "members": members, "settings": settings })
         .unwrap()
@@ -446,6 +466,27 @@ async fn voters_that_move_together_leave_no_majority_of_one() {
     assert!(committed.is_err(), "it was committed by one of three: {committed:?}");
 }
 
+/// Its answer was on its way when another configuration came, in which another member stands in its place.
+#[tokio::test]
+async fn a_position_counts_for_the_member_that_told_it() {
+    let (member, others) = primary_of_three().await;
+    member.reconfigure(of_members(2, [(0, "own:1"), (2, "c:1")]), false, PATIENCE).await.unwrap();
+    others.silent.lock().push("c:1");
+    member.append_noop(doc! { "msg": "the other lacks this" }).unwrap();
+    let (term, last) = (member.replication.look(|m| m.term()), member.last_known());
+    let position = super::driver::optime_document(last);
+    let late = doc! {
+        "state": 2, "v": 1, "configTerm": term, "set": "rs", "term": term, "opTime": position.clone(),
+        "durableOpTime": position,
+    };
+    member.heard("b:1", late.to_doc_buf().doc(), 0, Duration::ZERO).await.unwrap();
+    assert!(known(member.committed()) < last, "a member that is none any more has been counted");
+    // The others in a report that names one that was removed are counted.
+    let report = [(2, last, last, (0, 0)), (1, last, last, (0, 0))];
+    assert_eq!(code(member.take_positions(&report).await), codes::NODE_NOT_FOUND);
+    assert_eq!(known(member.committed()), last);
+}
+
 #[tokio::test]
 async fn a_voter_that_moves_to_an_empty_host_waits_for_its_data() {
     let (member, others) = primary_of_three().await;
@@ -475,6 +516,125 @@ async fn a_reconfiguration_ends_with_its_reign() {
     assert_eq!((config.version(), config.term()), (1, member.replication.look(|m| m.term())));
 }
 
+/// It was asked for before a reign of this member's own, and answered afterwards by the leader of the next.
+#[tokio::test]
+async fn what_was_asked_for_before_a_reign_is_not_taken_after_it() {
+    let (member, _others) = primary_of_three().await;
+    let asked = member.last_known();
+    member.append_noop(doc! { "msg": "of this reign, and of no other log" }).unwrap();
+    let own = member.last_known();
+    let term = own.term + 1;
+    member.see_term(term).await.unwrap();
+    let newer = Timestamp::from_u64(own.ts + (1 << 32));
+    let entry = doc! {
+        "op": "n", "ns": "", "o": { "msg": "of the next" }, "ts": newer, "t": term, "v": 2i64, "wall": Value::DateTime(1),
+    };
+    let entries = [super::apply::Fetched::read(entry.to_doc_buf().doc()).unwrap()];
+    let taken = member.take_batch(asked, &entries).await.unwrap();
+    assert!(matches!(taken, super::fetch::Taken::Overtaken));
+    assert_eq!(member.last_known(), own);
+    drop(member.positions());
+    let said = doc! { "$oplogQueryData": { "term": term, "lastOpCommitted": { "ts": newer, "t": term } } };
+    member.take_metadata(said.to_doc_buf().doc(), asked).await.unwrap();
+    assert!(known(member.committed()) <= asked, "{:?}", member.committed());
+    assert!(matches!(member.take_batch(own, &entries).await.unwrap(), super::fetch::Taken::All));
+}
+
+/// Its answer may be from before what the others are to be asked about: who leads, or how far they are.
+#[tokio::test]
+async fn a_member_is_asked_again_for_what_came_while_it_was_asked() {
+    let (member, others) = (node(Some("rs")), Arc::new(Others::default()));
+    others.node.set(Arc::downgrade(&member)).unwrap();
+    member.replication.reach_by(others.clone());
+    others.slow.add_permits(1000);
+    let members = document::array![{"_id": 0, "host": "own:1"}, {"_id": 1, "host": SLOW}];
+    // Nobody is asked in turn.
+    let settings = doc! { "heartbeatIntervalMillis": 3_600_000, "electionTimeoutMillis": 3_600_000 };
+    let config = doc! { "_id": "rs", "version": 1, "members": members, "settings": settings };
+    member.initiate(SetConfig::parse(&config).unwrap()).await.unwrap();
+    until("no primary", || member.is_writable()).await;
+    let quiet = Duration::from_millis(200);
+    while tokio::time::timeout(quiet, others.slow_asked.notified()).await.is_ok() {}
+    others.slow.forget_permits(1000);
+    member.replication.ask_members_now();
+    others.slow_asked.notified().await;
+    member.replication.ask_members_now();
+    others.slow.add_permits(1);
+    let again = tokio::time::timeout(PATIENCE, others.slow_asked.notified()).await;
+    assert!(again.is_ok(), "it is not asked again");
+}
+
+/// Its id has been given to another, which is down: the primary would stay one, and take writes that nobody else gets.
+#[tokio::test]
+async fn a_member_that_was_removed_keeps_nobody_in_office() {
+    let (member, others) = primary_of_three().await;
+    let (heard, term) = (|| member.replication.peer(1).unwrap().heard, member.replication.look(|m| m.term()));
+    *others.silent.lock() = vec!["b:1", "c:1"];
+    let beat = |from: &str| HeartbeatRequest {
+        set: "rs".to_string(),
+        config_version: 1,
+        config_term: term,
+        from: from.to_string(),
+        from_id: 1,
+        term: if from == "b:1" { term } else { term + 1 },
+        check_empty: false,
+    };
+    // What was answered before the others fell silent may still come.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let before = heard();
+    member.answer_heartbeat(&beat("removed:1")).await.unwrap();
+    assert_eq!((heard(), member.replication.look(|m| m.term())), (before, term));
+    member.answer_heartbeat(&beat("b:1")).await.unwrap();
+    assert!(heard() > before);
+}
+
+/// A leader counts positions that are told in its term. Those of entries that came after a vote for its successor are told in that
+/// one's, and what was told is there when the next candidate is compared with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_position_is_told_in_the_term_in_which_it_was_reached() {
+    const TERMS: i64 = 60_000;
+    let (member, _others) = primary_of_three().await;
+    let first = member.replication.look(|m| m.term()) + 1;
+    member.see_term(first).await.unwrap();
+    member.freeze_elections(3600).await.unwrap();
+    // Entry n is appended when the term is first + n, after a vote in it.
+    let base = member.log.last_optime().ts + (1 << 32);
+    let voter = std::thread::spawn({
+        let member = member.clone();
+        move || {
+            for n in 0..TERMS {
+                member.replication.with(|m, now, offset| m.see_term(first + n, now, offset));
+                let at = OpTime { ts: base + n as u64, term: first };
+                let payload = doc! { "op": "n", "ns": "", "o": { "msg": "late" } }.to_doc_buf();
+                member.log.append_at(storage::log::Class::Oplog, at, 1, &[payload.bytes()]);
+            }
+        }
+    });
+    let tellers = [(), ()].map(|()| {
+        let member = member.clone();
+        std::thread::spawn(move || {
+            while member.log.last_optime().ts < base + TERMS as u64 - 1 {
+                member.positions();
+            }
+        })
+    });
+    let request = HeartbeatRequest { set: "rs".to_string(), from_id: -1, ..HeartbeatRequest::default() };
+    while !voter.is_finished() {
+        let reply = member.answer_heartbeat(&request).await.unwrap();
+        let told = reply.get_document("opTime").and_then(|d| d.get("ts")).cloned();
+        let Some(Value::Timestamp(told)) = told else { panic!("{reply:?}") };
+        let term = reply.get_i64("term").unwrap();
+        let reached_in = first + told.as_u64().saturating_sub(base) as i64;
+        assert!(term >= reached_in, "in term {term} a position was told that was reached in {reached_in}");
+        for _ in 0..64 {
+            let known = member.replication.look(|m| m.applied()).ts;
+            assert!(known >= told.as_u64(), "{told:?} was told, and a vote goes by {known}");
+        }
+    }
+    voter.join().unwrap();
+    tellers.into_iter().for_each(|teller| teller.join().unwrap());
+}
+
 #[tokio::test]
 async fn a_step_down_that_is_dropped_opens_writes_again() {
     let (member, others) = primary_of_three().await;
@@ -497,6 +657,18 @@ async fn a_step_down_and_a_freeze_may_have_no_end() {
     assert!(member.is_writable());
 }
 
+/// Two requests are answered at once, and the earlier vote comes to the file last: after a crash only the file says in which terms
+/// this member has voted.
+#[tokio::test]
+async fn a_vote_does_not_take_the_place_of_one_of_a_later_term() {
+    let member = node(Some("rs"));
+    let vote = |term| protocol::replication::member::Vote { term, candidate: 1 };
+    for term in [3, 6, 5] {
+        member.store_vote(vote(term)).unwrap();
+    }
+    assert_eq!(member.replication.state.get().vote, Some(vote(6)));
+}
+
 #[tokio::test]
 async fn writes_open_only_in_the_reign_that_opens_them() {
     let member = node(Some("rs"));
@@ -508,12 +680,17 @@ async fn writes_open_only_in_the_reign_that_opens_them() {
     member.append_noop(doc! { "msg": "of this one" }).unwrap();
 }
 
+/// A reign that could not begin is soon followed by another.
+fn quick_config() -> SetConfig {
+    let mut quick = config().document();
+    quick.insert("settings", doc! { "electionTimeoutMillis": 500 });
+    SetConfig::parse(&quick).unwrap()
+}
+
 #[tokio::test]
 async fn a_reign_that_cannot_begin_ends_and_another_follows() {
     let member = node(Some("rs"));
-    let mut quick = config().document();
-    quick.insert("settings", doc! { "electionTimeoutMillis": 500 });
-    member.initiate(SetConfig::parse(&quick).unwrap()).await.unwrap();
+    member.initiate(quick_config()).await.unwrap();
     let failing = Arc::new(AtomicBool::new(false));
     let fails = failing.clone();
     let service = PrimaryService {
@@ -534,6 +711,38 @@ async fn a_reign_that_cannot_begin_ends_and_another_follows() {
     until("no primary after a reign that did not begin", || member.is_writable()).await;
     assert_eq!(member.replication.look(|m| m.term()), 3);
     member.append_noop(doc! { "msg": "of the third reign" }).unwrap();
+}
+
+/// Tasks that perform what the machine has decided may overtake one another.
+#[tokio::test]
+async fn an_end_that_comes_late_leaves_no_primary_without_writes() {
+    let member = node(Some("rs"));
+    member.initiate(quick_config()).await.unwrap();
+    member.stepped_down().await;
+    until("no primary after a late end", || member.is_writable()).await;
+    assert_eq!(member.replication.look(|m| m.term()), 2);
+    member.append_noop(doc! { "msg": "of the second reign" }).unwrap();
+    // One that comes while services recover.
+    let cuts = Arc::new(AtomicBool::new(false));
+    let (cut, cut_off) = (cuts.clone(), Arc::downgrade(&member));
+    let service = PrimaryService {
+        recover: Arc::new(move || {
+            let ended = cut_off.upgrade().filter(|_| cut.swap(false, Ordering::SeqCst));
+            Box::pin(async move {
+                if let Some(node) = ended {
+                    runtime::spawn(async move { node.replication.services.stop().await });
+                    std::future::pending::<()>().await;
+                }
+                Ok(())
+            })
+        }),
+        ..PrimaryService::task("recovers", std::future::pending::<()>)
+    };
+    member.replication.services.register(service).await.unwrap();
+    cuts.store(true, Ordering::SeqCst);
+    member.step_down(1, 0, true).await.unwrap();
+    let leads = || member.is_writable() && member.replication.look(|m| m.term()) == 4;
+    until("no primary after a reign that was cut off", leads).await;
 }
 
 #[tokio::test]
@@ -584,7 +793,7 @@ async fn views_of_a_member_are_those_of_its_definitions() {
     };
     let slot = follower.namespaces.slot("d.v");
     apply(1 << 32, doc! { "op": "c", "ns": "d.$cmd", "ui": uuid.clone(), "o": { "create": "system.views" } });
-    let before = follower.snapshot();
+    let before = follower.snapshot(&Operation::internal()).await.unwrap();
     let key = doc! { "_id": "d.v" };
     apply(
         2 << 32,
@@ -592,7 +801,7 @@ async fn views_of_a_member_are_those_of_its_definitions() {
     );
     assert_eq!(on(&slot), Some("a".to_string()));
     assert!(before.read(&slot, &slot.read_unchecked()).view.is_none());
-    let between = follower.snapshot();
+    let between = follower.snapshot(&Operation::internal()).await.unwrap();
     apply(3 << 32, doc! { "op": "u", "ns": "d.system.views", "ui": uuid, "o": definition("b"), "o2": key });
     assert_eq!(on(&slot), Some("b".to_string()));
     let then = between.read(&slot, &slot.read_unchecked()).view.unwrap();

@@ -101,30 +101,32 @@ impl Node {
             return Ok(());
         }
         let reign = self.replication.commit.reign(op.reign())?;
-        self.wait_members(&need, optime, wc.journal, reign).await
+        self.wait_members(wc, optime, reign).await
     }
 
+    /// # Errors
+    /// Also those of [`Node::check_satisfiable`]: the configuration may change meanwhile.
     async fn wait_members(
         &self,
-        need: &Need,
+        wc: &WriteConcern,
         optime: OpTime,
-        journal: bool,
         mut reign: watch::Receiver<u64>,
     ) -> Result<()> {
         let mut progress = self.replication.progress();
         let entry = known(optime);
         loop {
             self.count_own_log();
-            let holders = self.replication.look(|m| m.holders(entry, journal));
+            let holders = self.replication.look(|m| m.holders(entry, wc.journal));
             let config = self.replication.standing().config.clone();
-            let enough = match need {
-                Need::Members(n) => holders.len() >= *n,
-                Need::Tags(tags) => config.is_some_and(|c| c.satisfies(tags, &holders)),
+            let enough = match Need::of(&wc.w, config.as_deref())? {
+                Need::Members(n) => holders.len() >= n,
+                Need::Tags(tags) => config.is_some_and(|c| c.satisfies(&tags, &holders)),
                 Need::Majority => order(self.committed()) >= order(optime),
             };
             if enough {
                 return Ok(());
             }
+            self.check_satisfiable(wc)?;
             tokio::select! {
                 _ = progress.changed() => {}
                 _ = reign.changed() => return Err(Replication::stepped_down()),

@@ -41,7 +41,7 @@ pub(crate) async fn delete(
     if s.sort.is_some() {
         bail!(INVALID_OPTIONS, "Cannot perform a findAndModify with sort on a time-series collection");
     }
-    let search = Search { filter: buckets, sort: None, hint: None, context: "" };
+    let search = Search { filter: buckets, sort: None, hint: None };
     let (_kept, mut candidates) = match s.one {
         true => (None, Candidates::open(node, op, &series.buckets, search).await?),
         false => {

@@ -99,9 +99,11 @@ fn join(
     (index, stmt): (usize, i32),
 ) {
     let window = series.packing.window(m.time);
-    let mut key = window.to_be_bytes().to_vec();
+    let mut key = Vec::with_capacity(8 + m.meta.bytes().len());
+    key.extend_from_slice(&window.to_be_bytes());
     key.extend_from_slice(m.meta.bytes());
-    let at = *places.entry(key.clone()).or_insert_with(|| {
+    let at = places.get(&key).copied().unwrap_or_else(|| {
+        places.insert(key.clone(), groups.len());
         groups.push(Group { key, meta: m.meta, window, rows: Vec::new(), written: 0 });
         groups.len() - 1
     });

@@ -71,7 +71,7 @@ impl LocalHost {
         };
         let outcome = insert::insert(node, &op, &series, &docs, flags, None, |_| -1).await?;
         if let Some(e) = outcome.first_error {
-            return Err(e.context("PlanExecutor error during aggregation"));
+            return Err(e);
         }
         if end {
             ddl::put_in_place(node, &routed, &temporary, target, &series).await?;

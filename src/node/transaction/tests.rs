@@ -282,7 +282,7 @@ async fn a_chain_is_read_whole_from_a_moment_in_its_midst() {
     let node = testing::node(Some("rs"));
     let mut a = Client::new(&node, 1);
     plain(&node, insert("c", doc! { "_id": "before" })).await.unwrap();
-    let mut base = node.snapshot();
+    let mut base = node.snapshot(&Operation::internal()).await.unwrap();
     a.begin();
     for i in 0..5 {
         a.run(insert("c", doc! {"_id": i, "pad": "x".repeat(5 << 20)})).await.unwrap();
@@ -296,13 +296,15 @@ async fn a_chain_is_read_whole_from_a_moment_in_its_midst() {
     }
     base.ts = *times.iter().find(|ts| **ts > base.ts && **ts < at).expect("it is one entry");
     let slot = node.namespaces.slot("t.c");
-    let rebuilt =
-        |base: NodeSnapshot| Moment::at(Arc::new(base), at, node.log.last_optime().ts).rebuilt(&node, &slot);
-    assert_eq!(rebuilt(base).unwrap().collection.unwrap().len(), 6);
+    let rebuilt = |base: NodeSnapshot, slot: &crate::namespace::Slot| {
+        Moment::at(Arc::new(base), at, node.log.last_optime().ts).rebuilt(&node, slot)
+    };
+    assert_eq!(rebuilt(base, &slot).unwrap().collection.unwrap().len(), 6);
     // From before the log's beginning nothing can be read.
-    let mut cut = node.snapshot();
+    let mut cut = node.snapshot(&Operation::internal()).await.unwrap();
     cut.ts = 1;
-    assert_eq!(rebuilt(cut).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
+    let other = node.namespaces.slot("t.other");
+    assert_eq!(rebuilt(cut, &other).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
 }
 
 /// All collections of a moment have a transaction, or none has.
@@ -312,7 +314,7 @@ async fn what_is_decided_after_a_moment_was_chosen_is_not_of_it() {
     for c in ["a", "b"] {
         plain(&node, insert(c, doc! { "_id": 0 })).await.unwrap();
     }
-    let base = Arc::new(node.snapshot());
+    let base = Arc::new(node.snapshot(&Operation::internal()).await.unwrap());
     let mut a = Client::new(&node, 1);
     a.begin();
     for c in ["a", "b"] {

@@ -5,7 +5,7 @@
 //! update that finds nothing does not, and fails the command when all are through.
 
 use super::insert::normalized;
-use super::statement::{check_writable, refuse_view};
+use super::statement::{check_changeable, refuse_view};
 use super::unit::WriteUnit;
 use super::update::check_size;
 use crate::ddl::{collections, indexes, rename, shapes};
@@ -184,7 +184,7 @@ impl<'a> Entry<'a> {
         let (db, name) = split_namespace(self.ns);
         check_database_name(db)?;
         check_collection_name(db, name)?;
-        check_writable(self.ns)?;
+        check_changeable(self.ns)?;
         if name == "system.views" {
             return self.change_view(node, op, db).await.map(Some);
         }

@@ -12,10 +12,10 @@
 //! [`Node::write_wide`] over any number. This file alone appends to the log.
 
 use super::unit::WriteUnit;
-use crate::namespace::{Met, Slot, SlotState};
+use crate::Node;
+use crate::namespace::{Met, Patience, Slot, SlotState, latch_all, wait_or_yield};
 use crate::operation::{Operation, Received, SessionId};
 use crate::transaction::{Decision, Transaction};
-use crate::{Node, log_failed};
 use document::{Doc, DocBuf, DocWriter, Result, meter};
 use parking_lot::RwLockWriteGuard;
 use protocol::session::EntryTime;
@@ -78,7 +78,7 @@ impl Node {
     /// Runs `f` as one commit over all of `slots`, whose latches it holds. No version is checked.
     ///
     /// # Errors
-    /// A failed log, and what `f` returns. Changes `f` made before it failed are committed, unless it took them back
+    /// Those of [`Node::admit`], and what `f` returns. Changes `f` made before it failed are committed, unless it took them back
     /// ([`WideUnit::all_or_nothing`]).
     pub async fn write_wide<T>(
         &self,
@@ -86,10 +86,36 @@ impl Node {
         slots: &[Arc<Slot>],
         f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
-        self.log.admit(0).await.map_err(log_failed)?;
-        let slots: BTreeMap<&str, &Slot> = slots.iter().map(|s| (s.ns.as_str(), &**s)).collect();
-        let _gate = self.gate.read();
-        self.wide_unit(op, slots.into_values().map(|slot| (slot, slot.write_unchecked())).collect(), f)
+        self.admit(op).await?;
+        let ordered: BTreeMap<&str, &Slot> = slots.iter().map(|s| (s.ns.as_str(), &**s)).collect();
+        let ordered: Vec<&Slot> = ordered.into_values().collect();
+        let mut patience = Patience::default();
+        loop {
+            {
+                let _gate = self.gate.read();
+                if let Some(states) = latch_all(&ordered, &mut patience) {
+                    return self.wide_unit(op, states, f);
+                }
+            }
+            wait_or_yield(op, None).await?;
+        }
+    }
+
+    /// Runs `f` while no commit of the node is under way.
+    ///
+    /// # Errors
+    /// An operation that is to end before it has come to that, and what `f` returns.
+    pub(crate) async fn exclusively<T>(&self, op: &Operation, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut patience = Patience::default();
+        loop {
+            {
+                let gate = patience.attempt(|| self.gate.try_write(), |time| self.gate.try_write_for(time));
+                if gate.is_some() {
+                    return f();
+                }
+            }
+            wait_or_yield(op, None).await?;
+        }
     }
 
     /// As [`Node::write_wide`] over no namespace. `note` takes in what `f` has returned and what was appended before the gate is
@@ -103,7 +129,7 @@ impl Node {
         f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
         note: impl FnOnce(T, &Appended) -> N,
     ) -> Result<Option<N>> {
-        self.log.admit(0).await.map_err(log_failed)?;
+        self.admit(op).await?;
         let _gate = self.gate.read();
         let (out, appended) = self.wide_unit(op, Vec::new(), f)?;
         Ok(appended.map(|appended| note(out, &appended)))
@@ -120,12 +146,14 @@ impl Node {
         choose: impl FnOnce() -> Result<(BTreeSet<String>, P)>,
         f: impl FnOnce(&mut WideUnit<'_>, P) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
-        self.log.admit(0).await.map_err(log_failed)?;
-        let _gate = self.gate.write();
-        let (names, plan) = choose()?;
-        let slots: Vec<Arc<Slot>> = names.iter().map(|ns| self.namespaces.slot(ns)).collect();
-        let states = slots.iter().map(|slot| (&**slot, slot.write_unchecked())).collect();
-        self.wide_unit(op, states, |unit| f(unit, plan))
+        self.admit(op).await?;
+        self.exclusively(op, || {
+            let (names, plan) = choose()?;
+            let slots: Vec<Arc<Slot>> = names.iter().map(|ns| self.namespaces.slot(ns)).collect();
+            let states = slots.iter().map(|slot| (&**slot, slot.write_unchecked())).collect();
+            self.wide_unit(op, states, |unit| f(unit, plan))
+        })
+        .await
     }
 
     /// As [`Node::write_wide`], once, with the versions `received` compared for `first`: a critical section that is met is

@@ -7,6 +7,7 @@ use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
+use document::error::Phase;
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
 use query::QueryContext;
 use query::matcher::Matcher;
@@ -95,7 +96,7 @@ impl DeleteStatement {
             series: with_filter(series.cloned(), q, &context)?,
             // A hint must name an index even where `_id` would do.
             id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),
-            filter: Matcher::parse(q, &context)?,
+            filter: Matcher::parse_checked(q, &context)?,
             one,
             sort: None,
             hint: crate::read::parse_hint(raw)?,
@@ -132,7 +133,7 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
     if s.one {
         return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
     }
-    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref(), context: "" };
+    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
     let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut removed = 0;
     loop {
@@ -192,15 +193,10 @@ pub async fn one(
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
-        let search = Search {
-            filter: &s.filter,
-            sort: s.sort.as_ref(),
-            hint: s.hint.as_ref(),
-            context: crate::exec::sorter::IN_FIND_AND_MODIFY,
-        };
+        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {
-            let records = candidates.next(op).await?;
+            let records = candidates.next(op).await.map_err(|e| e.at(Phase::Running))?;
             if records.is_empty() {
                 break;
             }

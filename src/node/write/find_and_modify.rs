@@ -12,6 +12,7 @@ use super::update::{Filter, UpdateStatement, Upserted, change_record, upsert_may
 use crate::read::candidates::{Candidates, Search};
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
+use document::error::Phase;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
 use query::matcher::Matcher;
 use query::projection::Projection;
@@ -40,6 +41,9 @@ struct Answer {
     /// The document that is for another shard to have: see [`MOVED`].
     moved: Option<DocBuf>,
 }
+
+/// What the errors begin with that come after the command was read.
+const RUNNING: &str = "Plan executor error during findAndModify";
 
 /// Runs a `findAndModify` command; answers the reply's members without `ok`.
 pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
@@ -71,7 +75,8 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
         }
         None => match &command.statement {
             Statement::Remove(s) => {
-                let old = delete::one(node, op, &slot, s, stmt, true).await?;
+                let old = delete::one(node, op, &slot, s, stmt, true).await;
+                let old = old.map_err(|e| e.while_running(|| RUNNING.to_string(), Some(RUNNING)))?;
                 Answer {
                     n: old.is_some() as i32,
                     updated_existing: None,
@@ -80,7 +85,10 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
                     moved: None,
                 }
             }
-            Statement::Update(s) => run_update(node, op, &slot, s, &command, stmt).await?,
+            Statement::Update(s) => {
+                let done = run_update(node, op, &slot, s, &command, stmt).await;
+                done.map_err(|e| e.while_running(|| RUNNING.to_string(), Some(RUNNING)))?
+            }
         },
     };
     reply(&command, answer, retried.then_some(stmt))
@@ -102,7 +110,7 @@ impl Command {
         let variables = crate::read::command_variables(node, body)?;
         let mut context = node.parse_context_on(slot, body.get_document("collation"), variables)?;
         node.note_text_index(&mut context, slot, filter);
-        let matcher = Matcher::parse(filter, &context)?;
+        let matcher = Matcher::parse_checked(filter, &context)?;
         let sort = match body.get_document("sort") {
             Some(s) if !s.is_empty() => {
                 Some(SortSpec::parse(s)?.with_collation(&context.collation).with_text(matcher.text())?)
@@ -124,7 +132,7 @@ impl Command {
                 bail!(FAILED_TO_PARSE, "Cannot specify arrayFilters and remove=true")
             }
             (true, None) if flag("upsert") => {
-                bail!(FAILED_TO_PARSE, "Cannot specify both upsert=true and remove=true")
+                bail!(FAILED_TO_PARSE, "Cannot specify both upsert=true and remove=true ")
             }
             (true, None) if new => {
                 bail!(
@@ -210,7 +218,7 @@ async fn run_update(
                 });
             }
             Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(s.filter.matcher()?, &e) => {}
-            Err(e) => return Err(e),
+            Err(e) => return Err(e.at(Phase::Running)),
         }
     }
     bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
@@ -228,19 +236,14 @@ async fn change_found(
     let image = |old: Doc<'_>, new: Doc<'_>| command.image(old, new);
     let mut changed_away = false;
     let pinned = s.id.as_ref().map(|id| id.to_holder());
-    let search = Search {
-        filter: s.filter.matcher()?,
-        sort: s.sort.as_ref(),
-        hint: s.hint.as_ref(),
-        context: crate::exec::sorter::IN_FIND_AND_MODIFY,
-    };
+    let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
     let mut candidates = match pinned {
         Some(_) => None,
         None => Some(Candidates::open(node, op, slot, search).await?),
     };
     loop {
         let records = match &mut candidates {
-            Some(c) => c.next(op).await?,
+            Some(c) => c.next(op).await.map_err(|e| e.at(Phase::Running))?,
             None => Vec::new(),
         };
         if candidates.is_some() && records.is_empty() {
@@ -264,7 +267,7 @@ async fn change_found(
                     Ok(None)
                 })
                 .await;
-            if let Some((change, _)) = s.unless_aside(written)? {
+            if let Some((change, _)) = s.unless_aside(written).map_err(|e| e.at(Phase::Running))? {
                 break change;
             }
         };

@@ -188,8 +188,17 @@ pub fn refuse_view(slot: &Slot, state: &SlotState) -> Result<()> {
 
 /// Refuses writes of clients to namespaces that only the node itself writes.
 pub fn check_writable(ns: &str) -> Result<()> {
+    // Views are made by commands, which check them, and the profile by the profiler.
+    if matches!(storage::split_namespace(ns).1, "system.views" | "system.profile") {
+        bail!(INVALID_NAMESPACE, "cannot write to '{ns}'");
+    }
+    check_changeable(ns)
+}
+
+/// Refuses what clients would change of namespaces that are not theirs.
+pub fn check_changeable(ns: &str) -> Result<()> {
     let (db, name) = storage::split_namespace(ns);
-    if name.starts_with("system.") && !writable_system(db, name) {
+    if name.starts_with("system.") && !changeable_system(db, name) {
         bail!(INVALID_NAMESPACE, "cannot write to '{ns}'");
     }
     if ns == "local.oplog.rs" {
@@ -198,7 +207,7 @@ pub fn check_writable(ns: &str) -> Result<()> {
     Ok(())
 }
 
-fn writable_system(db: &str, name: &str) -> bool {
+fn changeable_system(db: &str, name: &str) -> bool {
     matches!(
         name,
         "system.js" | "system.users" | "system.roles" | "system.version" | "system.views" | "system.profile"

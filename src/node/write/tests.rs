@@ -4,15 +4,17 @@ use crate::namespace::{Access, Learner, OwnershipFilter, Placement, Refusal};
 use crate::operation::{NO_USER, ReadConcern, ReadLevel, Received, SessionFields, SessionId};
 use crate::replication::testing;
 use crate::{BatchWrite, Node, NodeOptions, Operation, Request};
-use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
+use document::{Doc, Document, ObjectId, Timestamp, Value, codes, doc, err};
 use futures::future::BoxFuture;
 use protocol::version::ShardVersion;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+use storage::CollectionView;
 use storage::files::{File, FileLock, Files, LockError, MemoryFiles};
 use storage::log::{Clock, LogOptions, RealClock, SyncPolicy};
 
@@ -247,6 +249,41 @@ async fn a_batch_too_large_for_the_log_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_change_leaves_fields_that_others_have_written_since() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    let only = |node: &Node| {
+        let slot = node.namespaces.slot(NS);
+        let state = slot.read_unchecked();
+        state.collection.as_ref().unwrap().records().first().unwrap().1.to_document()
+    };
+    let before = only(&node);
+    let id = before.get("_id").cloned();
+    let commit = async |write: BatchWrite| {
+        node.commit_batch(&Operation::internal(), &[write]).await.unwrap();
+        only(&node)
+    };
+    let put = |doc: Document| BatchWrite::Put { ns: NS.to_string(), doc };
+    let change = |before: Document, after: Document| BatchWrite::Change { ns: NS.to_string(), before, after };
+    let read = commit(put(doc! { "_id": id.clone(), "a": 1, "b": 1, "gone": 1 })).await;
+    // Somebody writes while the one that has read it makes up its mind.
+    commit(put(doc! { "_id": id.clone(), "a": 1, "b": 2, "gone": 1, "c": 1 })).await;
+    let after = doc! { "_id": id.clone(), "a": 2, "b": 1, "d": 1 };
+    let expected = doc! { "_id": id.clone(), "a": 2, "b": 2, "c": 1, "d": 1 };
+    assert_eq!(commit(change(read.clone(), after.clone())).await, expected);
+    let deleted = BatchWrite::Delete { ns: NS.to_string(), id: id.unwrap_or(Value::Null) };
+    node.commit_batch(&Operation::internal(), &[deleted]).await.unwrap();
+    assert_eq!(commit(change(read, after.clone())).await, after);
+    // Under another `_id` it is the same.
+    let mut there = after.clone();
+    there.push("c", 7);
+    commit(put(there)).await;
+    let moved = doc! { "_id": "other", "a": 3, "b": 1, "d": 1 };
+    assert_eq!(commit(change(after, moved)).await, doc! { "_id": "other", "a": 3, "b": 1, "d": 1, "c": 7 });
+    assert_eq!(node.namespaces.slot(NS).read_unchecked().collection.as_ref().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
     let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
     let mut op = Operation::internal();
@@ -366,7 +403,7 @@ fn never_synced(options: &mut LogOptions) {
 async fn a_majority_read_learns_what_came_here_before_it_reads_the_past() {
     let node = testing::open(Some("rs"), &MemoryFiles::default(), never_synced);
     run(&node, &Operation::internal(), documents(1)).await.unwrap();
-    node.remember(Duration::from_secs(60));
+    node.remember(Duration::from_secs(60)).await;
     node.replication.commit.set_shared(true);
     node.replication.commit.advance(node.log.last_optime());
     run(&node, &Operation::internal(), doc! { "delete": "c", "deletes": vec![doc! { "q": {}, "limit": 1 }] })
@@ -527,9 +564,8 @@ impl Files for Disk {
     }
 }
 
-#[tokio::test]
-async fn a_write_waits_for_a_slow_disk_no_longer_than_its_time() {
-    let disk = Disk::default();
+/// A node over `disk` whose log takes hardly anything that is not written yet.
+fn over(disk: &Disk) -> Arc<Node> {
     let log = LogOptions { sync: SyncPolicy::Never, buffer_bytes: 10_000, ..LogOptions::default() };
     let options = NodeOptions {
         files: Arc::new(disk.clone()),
@@ -539,23 +575,102 @@ async fn a_write_waits_for_a_slow_disk_no_longer_than_its_time() {
         replica_set: Some("rs".to_string()),
         host: "h:1".to_string(),
     };
-    let node = Node::open(options).unwrap().node;
+    Node::open(options).unwrap().node
+}
+
+/// An operation that has 100 ms.
+fn hurried() -> Operation {
+    let mut op = Operation::internal();
+    op.deadline = Some(runtime::Instant::now() + Duration::from_millis(100));
+    op
+}
+
+/// Inserts until that is refused; the code.
+async fn fill(node: &Arc<Node>) -> i32 {
+    for i in 1.. {
+        let command = doc! { "insert": "c", "documents": [{ "_id": i, "s": "x".repeat(4000) }] };
+        if let Err(e) = run(node, &hurried(), command).await {
+            return e.code;
+        }
+    }
+    0
+}
+
+#[tokio::test]
+async fn a_write_waits_for_a_slow_disk_no_longer_than_its_time() {
+    let disk = Disk::default();
+    let node = over(&disk);
     run(&node, &Operation::internal(), documents(1)).await.unwrap();
     disk.held.store(true, Ordering::SeqCst);
-    let filling = async {
-        for i in 1.. {
-            let mut op = Operation::internal();
-            op.deadline = Some(runtime::Instant::now() + Duration::from_millis(100));
-            let command = doc! { "insert": "c", "documents": [{ "_id": i, "s": "x".repeat(4000) }] };
-            if let Err(e) = run(&node, &op, command).await {
-                return e.code;
-            }
-        }
-        0
-    };
-    let ended = tokio::time::timeout(Duration::from_secs(30), filling).await;
+    let ended = tokio::time::timeout(Duration::from_secs(30), fill(&node)).await;
     disk.held.store(false, Ordering::SeqCst);
     assert_eq!(ended, Ok(codes::MAX_TIME_MS_EXPIRED));
     let command = doc! { "insert": "c", "documents": [{ "_id": "after" }] };
     run(&node, &Operation::internal(), command).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_over_many_namespaces_waits_for_a_slow_disk_no_longer_than_its_time() {
+    let disk = Disk::default();
+    let node = over(&disk);
+    disk.held.store(true, Ordering::SeqCst);
+    let commits = async {
+        assert_eq!(fill(&node).await, codes::MAX_TIME_MS_EXPIRED);
+        let wide = node.write_wide(&hurried(), &[], |_| Ok(())).await.map(drop);
+        let noting = node.write_wide_noting(&hurried(), |_| Ok(()), |(), _| ()).await.map(drop);
+        let nothing = || Ok((BTreeSet::new(), ()));
+        let alone = node.write_alone(&hurried(), nothing, |_, ()| Ok(())).await.map(drop);
+        [wide, noting, alone].map(|done| done.err().map(|e| e.code))
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(30), commits).await;
+    disk.held.store(false, Ordering::SeqCst);
+    assert_eq!(ended, Ok([Some(codes::MAX_TIME_MS_EXPIRED); 3]));
+}
+
+/// Runs `hold` in a thread: it calls what it is given when it holds something, and that returns when the sender is dropped.
+fn elsewhere(hold: impl FnOnce(&dyn Fn()) + Send + 'static) -> mpsc::Sender<()> {
+    let ((holds, held), (release, released)) = (mpsc::channel(), mpsc::channel());
+    std::thread::spawn(move || {
+        hold(&|| {
+            holds.send(()).expect("it is waited for");
+            // A test that fails ends all the same.
+            let _ = released.recv_timeout(Duration::from_secs(5));
+        });
+    });
+    held.recv().expect("it holds something");
+    release
+}
+
+/// Polls `waits` as often as it takes to have been passed over, then kills its operation; the code it ends with.
+async fn killed<T>(op: &Operation, waits: impl Future<Output = document::Result<T>>) -> Option<i32> {
+    let mut waits = std::pin::pin!(waits);
+    for _ in 0..50 {
+        assert!(futures::poll!(waits.as_mut()).is_pending());
+    }
+    op.kill(codes::INTERRUPTED);
+    waits.await.err().map(|e| e.code)
+}
+
+#[tokio::test]
+async fn what_waits_for_a_commit_under_way_leaves_its_worker_to_others_and_can_be_killed() {
+    let node = testing::node(None);
+    let gate = node.clone();
+    let release = elsewhere(move |wait| {
+        let _gate = gate.gate.read();
+        wait();
+    });
+    let op = Operation::internal();
+    assert_eq!(killed(&op, node.snapshot(&op)).await, Some(codes::INTERRUPTED));
+    drop(release);
+    let slot = node.namespaces.slot(NS);
+    let latch = slot.clone();
+    let release = elsewhere(move |wait| {
+        let _latch = latch.read_unchecked();
+        wait();
+    });
+    let (op, slots) = (Operation::internal(), [node.namespaces.slot("d.b"), slot]);
+    assert_eq!(killed(&op, node.write_wide(&op, &slots, |_| Ok(()))).await, Some(codes::INTERRUPTED));
+    drop(release);
+    node.write_wide(&Operation::internal(), &slots, |_| Ok(())).await.unwrap();
+    node.snapshot(&Operation::internal()).await.unwrap();
 }

@@ -640,6 +640,14 @@ pub enum BatchWrite {
         ns: String,
         doc: Document,
     },
+    /// Gives the document of this `_id` the fields in which `after` differs from `before`, which was read without a latch: other
+    /// fields may have been written since, and stay. Inserts `after` where there is none. Where `after` has another `_id` than `before`, it
+    /// goes on under that.
+    Change {
+        ns: String,
+        before: Document,
+        after: Document,
+    },
     Delete {
         ns: String,
         id: Value,
@@ -649,7 +657,10 @@ pub enum BatchWrite {
 impl BatchWrite {
     pub fn ns(&self) -> &str {
         match self {
-            BatchWrite::Insert { ns, .. } | BatchWrite::Put { ns, .. } | BatchWrite::Delete { ns, .. } => ns,
+            BatchWrite::Insert { ns, .. }
+            | BatchWrite::Put { ns, .. }
+            | BatchWrite::Change { ns, .. }
+            | BatchWrite::Delete { ns, .. } => ns,
         }
     }
 }

@@ -66,7 +66,7 @@ impl Filter {
         };
         Ok(match only_id && context.collation.is_simple() {
             true => Filter::OnlyId { q: q.to_owned(), parsed: OnceLock::new() },
-            false => Filter::Parsed(Matcher::parse(q, context)?),
+            false => Filter::Parsed(Matcher::parse_checked(q, context)?),
         })
     }
     pub fn matcher(&self) -> Result<&Matcher> {
@@ -318,8 +318,7 @@ pub async fn run(
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
-        let search =
-            Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref(), context: "" };
+        let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {
             let records = candidates.next(op).await?;
@@ -397,7 +396,7 @@ async fn by_id(
 }
 
 async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
-    let search = Search { filter: s.filter.matcher()?, sort: None, hint: s.hint.as_ref(), context: "" };
+    let search = Search { filter: s.filter.matcher()?, sort: None, hint: s.hint.as_ref() };
     let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut total = Done::default();
     loop {

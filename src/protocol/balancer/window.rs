@@ -10,9 +10,9 @@ pub fn minutes(text: &str) -> Option<i64> {
 }
 
 /// Whether `local_ms`, milliseconds of local time, lies between `start` and `stop`; the window may reach over midnight.
-/// An unreadable window does not stop the balancer.
+/// An unreadable window never holds: who wrote it wants the balancer to rest at some time, and nobody knows when.
 pub fn holds(start: &str, stop: &str, local_ms: i64) -> bool {
-    let (Some(start), Some(stop)) = (minutes(start), minutes(stop)) else { return true };
+    let (Some(start), Some(stop)) = (minutes(start), minutes(stop)) else { return false };
     let now = local_ms.div_euclid(60_000).rem_euclid(MINUTES_OF_DAY);
     if start <= stop { start <= now && now < stop } else { now >= start || now < stop }
 }

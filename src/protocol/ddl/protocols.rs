@@ -110,6 +110,15 @@ protocols! {
         DropEmptyCopies "dropEmptyCopies" Retry,
         ExitCriticalSection "exitCriticalSection" Retry,
     }
+    /// convertToCapped of a tracked collection. When the copy has the name the catalog follows.
+    CONVERT_TO_CAPPED ConvertPhase "convertToCapped" {
+        CheckPreconditions "checkPreconditions" Fail,
+        FreezeMigrations "freezeMigrations" Undo,
+        BlockCrud "blockCRUD" Undo,
+        ConvertCollection "convertCollection" UndoIfDefinite,
+        Commit "commit" Retry,
+        UnblockCrud "unblockCRUD" Retry,
+    }
     /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient. While the bucketing of a time
     /// series changes nobody writes to it: the catalog and all shards have the same when writes go on.
     COLL_MOD CollModPhase "collMod_V3" {

@@ -132,6 +132,7 @@ impl SetConfig {
         let config = SetConfig::read(given)?;
         config.check_modes()?;
         config.check_times()?;
+        config.check_default()?;
         Ok(config)
     }
 
@@ -261,6 +262,26 @@ impl SetConfig {
         Ok(())
     }
 
+    /// A default write concern is kept elsewhere: one that stood here would be in force nowhere.
+    fn check_default(&self) -> Result<()> {
+        let given = self.document.get_document("settings").and_then(|s| s.get("getLastErrorDefaults"));
+        let Some(Value::Document(d)) = given else {
+            return Err(invalid("settings.getLastErrorDefaults must be an object".to_string()));
+        };
+        let plain = d.iter().all(|(name, value)| match name {
+            "w" => value.as_i64() == Some(1),
+            _ => name == "wtimeout" && value.as_i64() == Some(0),
+        });
+        match plain {
+            true => Ok(()),
+            false => Err(unfit(format!(
+                "The default write concern of a set is not given in getLastErrorDefaults, which must be {{ w: 1, wtimeout: 0 }}, but \
+                 by setDefaultRWConcern; found {}",
+                document::shell::value(&Value::Document(d.clone()))
+            ))),
+        }
+    }
+
     /// The settings that are numbers fit in an int. What is stored already is cut to that when it is read.
     fn check_times(&self) -> Result<()> {
         let settings = self.document.get_document("settings");
@@ -352,6 +373,12 @@ impl SetConfig {
     /// How long a new primary fetches what it lacks; `None`: without limit.
     pub fn catch_up_timeout_ms(&self) -> Option<u64> {
         u64::try_from(self.setting("catchUpTimeoutMillis")).ok()
+    }
+    /// How long a new primary may lag behind a member before that takes over; `None`: as long as it likes. One that does not catch up has
+    /// nothing to be slow at.
+    pub fn catch_up_takeover_delay_ms(&self) -> Option<u64> {
+        let catches_up = self.catch_up_timeout_ms() != Some(0);
+        u64::try_from(self.setting("catchUpTakeoverDelayMillis")).ok().filter(|_| catches_up)
     }
     pub fn chaining_allowed(&self) -> bool {
         let settings = self.document.get_document("settings");
@@ -526,6 +553,35 @@ impl SetConfig {
             }
         }
         Ok(())
+    }
+
+    /// Whether a write that names no concern waits for one member alone, since a majority would need every copy that is not an arbiter's.
+    pub fn implicit_is_one(&self) -> bool {
+        self.implicit_is_one_by(|m| m.votes)
+    }
+    fn implicit_is_one_by(&self, votes: fn(&Member) -> bool) -> bool {
+        let voters = self.members.iter().filter(|m| votes(m)).count();
+        let bearing = self.members.iter().filter(|m| votes(m) && m.bears_data()).count();
+        self.members.iter().any(|m| m.arbiter) && bearing <= voters / 2 + 1
+    }
+    /// Refuses what would change for which members a write waits that names no concern, where nobody has said what holds instead. Members
+    /// that are new count already: nobody is asked when they are admitted.
+    ///
+    /// # Errors
+    /// NewReplicaSetConfigurationIncompatible (103).
+    pub fn keep_implicit_concern(&self, current: &SetConfig) -> Result<()> {
+        let of = |config: &SetConfig| config.implicit_is_one_by(|m| m.given.0);
+        match of(self) == of(current) {
+            true => Ok(()),
+            false => bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "Reconfig attempted to install a config that would change the implicit default write concern. Use the \
+                 setDefaultRWConcern command to set a cluster-wide write concern and try the reconfig again."
+            ),
+        }
+    }
+    pub fn arbiters(&self) -> usize {
+        self.members.iter().filter(|m| m.arbiter).count()
     }
 
     /// At most one voter changes, both of those that vote now and of those given, where one that waits for its data counts
@@ -731,6 +787,26 @@ mod tests {
     }
 
     #[test]
+    fn a_default_write_concern_that_would_be_in_force_nowhere_is_refused() {
+        let refusal = |default: Document| {
+            let members = document::array![{"_id": 0, "host": "a:1"}];
+            let given =
+                doc! { "_id": "rs", "members": members, "settings": { "getLastErrorDefaults": default } };
+            assert!(SetConfig::parse(&given).is_ok(), "what a set has goes on to be its configuration");
+            SetConfig::parse_next(&given).err().map_or(0, |e| e.code)
+        };
+        for default in [
+            doc! { "w": 0 },
+            doc! { "w": 2, "wtimeout": 0 },
+            doc! { "w": 1, "wtimeout": 100 },
+            doc! { "j": true },
+        ] {
+            assert_eq!(refusal(default.clone()), 103, "{default:?}");
+        }
+        assert_eq!((refusal(doc! { "w": 1, "wtimeout": 0 }), refusal(doc! {})), (0, 0));
+    }
+
+    #[test]
     fn modes_name_tags_that_there_are() {
         let refusal = |modes: Document| {
             let members = document::array![{"_id": 0, "host": "a:1", "tags": {"dc": "x"}}];
@@ -776,6 +852,27 @@ mod tests {
         let many: Vec<Value> =
             (0..8).map(|i| Value::from(doc! { "_id": i, "host": format!("h:{i}") })).collect();
         assert_eq!(refusal(Value::Array(many)), 93);
+    }
+
+    #[test]
+    fn an_arbiter_may_change_for_whom_a_write_waits() {
+        let members = |data: i32, arbiters: i32| -> Vec<_> {
+            let arbiters = (0..arbiters).map(|i| (9 - i, format!("arbiter{i}:1"), true));
+            (0..data).map(|i| (i, format!("h{i}:1"), false)).chain(arbiters).collect()
+        };
+        let config = |data, arbiters| version_of(1, &members(data, arbiters));
+        let waits_for_one = [(1, 0, false), (2, 0, false), (2, 1, true), (3, 1, true), (4, 1, false)];
+        for (data, arbiters, one) in waits_for_one {
+            assert_eq!(config(data, arbiters).implicit_is_one(), one, "{data} {arbiters}");
+        }
+        let keeps = |a: &SetConfig, b: &SetConfig| b.keep_implicit_concern(a).map_or_else(|e| e.code, |()| 0);
+        assert_eq!(keeps(&config(2, 0), &config(2, 1)), 103);
+        assert_eq!(keeps(&config(2, 1), &config(2, 0)), 103);
+        assert_eq!(keeps(&config(2, 1), &config(3, 1)), 0);
+        // One that waits for its data will count.
+        let (three, mut four) = (config(3, 1), version_of(2, &members(4, 1)));
+        four.let_new_voters_wait(&three, &[]);
+        assert_eq!((four.implicit_is_one(), keeps(&three, &four)), (true, 103));
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub struct Peer {
     pub durable: OpTime,
     pub applied_wall: i64,
     pub durable_wall: i64,
+    /// When another member last reported a newer position of it, in milliseconds; 0: never.
+    pub reported: u64,
     /// Its configuration.
     pub config: Option<(i64, i64)>,
     pub sync_source: String,
@@ -122,6 +124,7 @@ impl Default for Peer {
             durable: OpTime::NONE,
             applied_wall: 0,
             durable_wall: 0,
+            reported: 0,
             config: None,
             sync_source: String::new(),
             heard: 0,
@@ -149,9 +152,13 @@ pub struct LastCatchUp {
 pub enum Reason {
     ElectionTimeout,
     PriorityTakeover,
+    /// The primary lacks what this member has, and is slow at fetching it.
+    CatchUpTakeover,
     StepUpRequest,
     StepUpRequestSkipDryRun,
     SingleNode,
+    /// A set of one after a freeze or a step-down.
+    SingleNodeAgain,
 }
 
 impl Reason {
@@ -159,9 +166,11 @@ impl Reason {
         match self {
             Reason::ElectionTimeout => "electionTimeout",
             Reason::PriorityTakeover => "priorityTakeover",
+            Reason::CatchUpTakeover => "catchupTakeover",
             Reason::StepUpRequest => "stepUpRequest",
             Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
             Reason::SingleNode => "electionTimeout",
+            Reason::SingleNodeAgain => "singleNodePromptElection",
         }
     }
 }
@@ -205,6 +214,10 @@ pub struct VoteRequest {
 /// The good part of an answer to a heartbeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beat {
+    /// When it was asked for, in milliseconds.
+    pub asked: u64,
+    /// The `_id` of the line that it takes for its own; `None` where it says none.
+    pub id: Option<i64>,
     pub state: MemberState,
     pub term: i64,
     pub config: Option<(i64, i64)>,
@@ -214,6 +227,26 @@ pub struct Beat {
     pub durable_wall: i64,
     pub sync_source: String,
     pub election_time: u64,
+}
+
+#[cfg(test)]
+impl Beat {
+    /// Of a member in term 1 that has everything up to an entry.
+    pub(super) fn of(state: MemberState, at: OpTime) -> Beat {
+        Beat {
+            asked: 0,
+            id: None,
+            state,
+            term: 1,
+            config: Some((-1, 1)),
+            applied: at,
+            durable: at,
+            applied_wall: 0,
+            durable_wall: 0,
+            sync_source: String::new(),
+            election_time: 0,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -274,12 +307,15 @@ pub struct Member {
     faults: (bool, bool),
     rounds: u64,
     election_at: Option<u64>,
-    takeover_at: Option<u64>,
-    /// Until when this member does not stand.
+    /// When, and why.
+    takeover: Option<(u64, Reason)>,
+    /// Until when this member does not stand; 0: it never had to wait.
     frozen_until: u64,
     /// A step-down that waits for a secondary to catch up: no new terms of office begin, and no writes.
     stepping_down: bool,
     reconfiguring: bool,
+    /// See [`Member::set_next`].
+    next: Option<Arc<SetConfig>>,
     /// A leader that fetches what others have, before the first entry of its term.
     catching_up: bool,
     last_catch_up: LastCatchUp,
@@ -310,10 +346,11 @@ impl Member {
             faults: (false, false),
             rounds: 0,
             election_at: None,
-            takeover_at: None,
+            takeover: None,
             frozen_until: 0,
             stepping_down: false,
             reconfiguring: false,
+            next: None,
             catching_up: false,
             last_catch_up: LastCatchUp::default(),
             metrics: ElectionMetrics::default(),
@@ -357,6 +394,10 @@ impl Member {
     }
     pub fn me(&self) -> Option<usize> {
         self.me
+    }
+    /// Where a host stands in the configuration. Another one may put it elsewhere.
+    pub fn index_of(&self, host: &str) -> Option<usize> {
+        self.config.as_ref()?.index_of_host(host)
     }
     pub fn own(&self) -> Option<&super::config::Member> {
         self.config.as_ref()?.members().get(self.me?)
@@ -406,6 +447,7 @@ impl Member {
         offset: f64,
     ) -> Vec<Action> {
         let mut before = std::mem::take(&mut self.peers);
+        self.next = None;
         let old = self.config.take();
         for (index, member) in config.members().iter().enumerate() {
             if Some(index) == me {
@@ -443,14 +485,25 @@ impl Member {
 
     // ---- what the driver reports of this member ----
 
-    /// The state while neither leading nor arbiter: STARTUP2, RECOVERING, ROLLBACK, SECONDARY.
-    pub fn set_follower(&mut self, state: MemberState, now: u64, offset: f64) {
+    /// The state while neither leading nor arbiter: STARTUP2, RECOVERING, ROLLBACK, SECONDARY. Standing ends with SECONDARY, since
+    /// the log with which this member stands is about to change. False on a leader, which stays what it is: its log is the set's.
+    pub fn set_follower(&mut self, state: MemberState, now: u64, offset: f64) -> bool {
+        if self.is_leader() {
+            return false;
+        }
+        if state != MemberState::Secondary {
+            self.role = Role::Follower;
+        }
         self.follower = state;
         self.schedule_election(now, offset);
+        true
     }
     /// Refuses candidates whose log ends before this: entries that this member acknowledged and is copying anew.
     pub fn set_vote_floor(&mut self, floor: OpTime) {
         self.floor = floor;
+    }
+    pub fn vote_floor(&self) -> OpTime {
+        self.floor
     }
     /// The counter of `replSetMaintenance`; `None` when it would fall below zero.
     pub fn change_maintenance(&mut self, up: bool) -> Option<u32> {
@@ -467,23 +520,33 @@ impl Member {
 
     // ---- the commit point ----
 
+    /// How far a member has come durably.
+    fn durable_of(&self, id: i64) -> OpTime {
+        match self.config.as_ref().and_then(|c| c.index_of_id(id)) {
+            Some(index) if Some(index) == self.me => self.durable,
+            Some(index) => self.peers.get(&index).map_or(OpTime::NONE, |p| p.durable),
+            None => OpTime::NONE,
+        }
+    }
+    /// The newest optime that a write majority of a configuration has durably.
+    fn reached_by_majority(&self, config: &SetConfig) -> OpTime {
+        let voters = config.voters().filter(|m| m.bears_data());
+        let mut positions: Vec<OpTime> = voters.map(|m| self.durable_of(m.id)).collect();
+        positions.sort_unstable_by(|a, b| b.cmp(a));
+        positions.get(config.write_majority() - 1).copied().unwrap_or(OpTime::NONE)
+    }
+
     /// On the leader: the newest optime of its own term that a write majority has durably.
     fn advance_commit(&mut self) -> Vec<Action> {
         let (Some(first), true) = (self.first_of_term, self.is_leader()) else { return Vec::new() };
         let Some(config) = &self.config else { return Vec::new() };
-        let position = |index: usize| match Some(index) == self.me {
-            true => self.durable,
-            false => self.peers.get(&index).map_or(OpTime::NONE, |p| p.durable),
-        };
-        let voters = config.members().iter().enumerate().filter(|(_, m)| m.votes && m.bears_data());
         // A member in another term may have been rolled back since: its position says nothing of this leader's entries.
-        let mut positions: Vec<OpTime> = voters.map(|(i, _)| position(i)).collect();
-        positions.sort_unstable_by(|a, b| b.cmp(a));
-        let Some(reached) = positions.get(config.write_majority() - 1).copied() else { return Vec::new() };
+        let reached = self.reached_by_majority(config);
+        let reached = self.next.as_ref().map_or(reached, |next| reached.min(self.reached_by_majority(next)));
         let own = reached >= first && reached.term == self.term;
         #[cfg(test)]
         let own = own || self.faults.0;
-        let outvoted = config.write_majority() < config.vote_majority() && !self.is_config_held(config);
+        let outvoted = self.commits_thinly() && !self.is_config_held(config);
         #[cfg(test)]
         let outvoted = outvoted && !self.faults.1;
         if !own || reached <= self.commit || outvoted {
@@ -491,6 +554,20 @@ impl Member {
         }
         self.commit = reached;
         vec![Action::Commit(reached)]
+    }
+
+    /// A configuration is about to take the place of this one: until it is installed, or `None` says that it is not, what is committed
+    /// has to be so by both. Only where fewer commit than elect, as one member with data beside an arbiter does: elsewhere those that
+    /// elect by the next one share a member with those that commit by this one.
+    pub fn set_next(&mut self, next: Option<Arc<SetConfig>>) {
+        self.next = next.filter(|_| self.commits_thinly());
+    }
+    /// Whether a write majority of the next configuration has an entry. Always so where [`Member::set_next`] makes no difference.
+    pub fn next_has(&self, next: &SetConfig, entry: OpTime) -> bool {
+        !self.commits_thinly() || self.reached_by_majority(next) >= entry
+    }
+    fn commits_thinly(&self) -> bool {
+        self.config.as_ref().is_some_and(|c| c.write_majority() < c.vote_majority())
     }
 
     /// Whether a majority of voters holds the configuration. Where fewer commit than elect, as one member with data beside an arbiter
@@ -502,9 +579,10 @@ impl Member {
         voters.count() >= config.vote_majority()
     }
 
-    /// A commit point learned from the sync source: what this member has is on the source's branch.
-    pub fn learn_commit_from_source(&mut self, point: OpTime) -> Vec<Action> {
-        self.learn(point.min(self.applied))
+    /// A commit point learned from a source, whose log this member's has in common up to the entry `shared`. What follows that here
+    /// may be of another branch: this member may have led since it asked.
+    pub fn learn_commit_from_source(&mut self, point: OpTime, shared: OpTime) -> Vec<Action> {
+        self.learn(point.min(shared))
     }
     /// A commit point learned from a heartbeat: only one of the term of this member's newest entry lies on its branch.
     pub fn learn_commit_from_heartbeat(&mut self, point: OpTime) -> Vec<Action> {
@@ -540,7 +618,7 @@ impl Member {
         }
         self.term = term;
         self.primary = None;
-        self.takeover_at = None;
+        self.takeover = None;
         let actions = self.become_follower(now, offset);
         self.schedule_election(now, offset);
         actions
@@ -563,7 +641,8 @@ impl Member {
 
     // ---- liveness ----
 
-    /// A heartbeat's answer from the member at `index`.
+    /// A heartbeat's answer from the address of the member at `index`. One from a node that is another member is none of that member:
+    /// its position, counted under two names, would be taken for two copies.
     pub fn heard_beat(
         &mut self,
         index: usize,
@@ -574,6 +653,14 @@ impl Member {
         offset: f64,
     ) -> Vec<Action> {
         let mut actions = self.see_term(beat.term, now, offset);
+        let config = self.config.as_ref();
+        let asked = config.and_then(|c| c.members().get(index)).map(|m| m.id);
+        if let (Some(asked), Some(id)) = (asked, beat.id)
+            && asked != id
+        {
+            self.lost(index, &format!("The node at this address is the member with _id {id}"));
+            return actions;
+        }
         let current = beat.term == self.term;
         let Some(peer) = self.peers.get_mut(&index) else { return actions };
         if !peer.up {
@@ -588,12 +675,14 @@ impl Member {
         peer.election_time = beat.election_time;
         peer.message.clear();
         peer.ping_ms = Some(peer.ping_ms.map_or(ping_ms, |old| (old * 4 + ping_ms) / 5));
-        // A member that starts again from nothing has fallen back; otherwise late messages must not undo newer ones.
+        // A position may have been reported since it was asked, which the answer must not undo. Otherwise it is where the member is now: one
+        // that has taken back what it had would be waited for in vain by a leader that catches up.
         let restarted = matches!(beat.state, MemberState::Startup2 | MemberState::Rollback);
-        if restarted || beat.applied >= peer.applied {
+        let newest = restarted || peer.reported < beat.asked;
+        if newest || beat.applied >= peer.applied {
             (peer.applied, peer.applied_wall) = (beat.applied, beat.applied_wall);
         }
-        if restarted || beat.durable >= peer.durable {
+        if newest || beat.durable >= peer.durable {
             (peer.durable, peer.durable_wall) = (beat.durable, beat.durable_wall);
         }
         if current {
@@ -605,7 +694,7 @@ impl Member {
                 self.schedule_takeover(now, offset);
             } else if self.primary == Some(index) && beat.state != MemberState::Primary {
                 self.primary = None;
-                self.takeover_at = None;
+                self.takeover = None;
             }
         }
         actions.extend(self.advance_commit());
@@ -651,7 +740,7 @@ impl Member {
         let Some(peer) = self.peers.get_mut(&index) else { return Vec::new() };
         // A report may come by way of another member: only news of progress says that this one is alive.
         if applied > peer.applied || durable > peer.durable {
-            peer.heard = now;
+            (peer.heard, peer.reported) = (now, now);
         }
         if applied >= peer.applied {
             (peer.applied, peer.applied_wall) = (applied, walls.0);
@@ -693,21 +782,43 @@ impl Member {
             .map(|t| now + t + (t as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64);
     }
 
-    /// A member of higher priority than the primary stands after a while that grows with its rank.
+    /// A member of higher priority than the primary stands after a while that grows with its rank; one that has what the primary lacks,
+    /// while that fetches it and has begun nothing of its own, after a while that the configuration says.
     fn schedule_takeover(&mut self, now: u64, offset: f64) {
+        if matches!(self.takeover, Some((_, Reason::CatchUpTakeover))) && !self.is_ahead_of_primary() {
+            self.takeover = None;
+        }
         let Some(config) = self.config.clone() else { return };
         let (Some(own), Some(primary)) = (self.own(), self.primary.and_then(|i| config.members().get(i)))
         else {
             return;
         };
-        if !own.is_electable() || own.priority <= primary.priority {
-            self.takeover_at = None;
-            return;
-        }
+        let outranks = own.is_electable() && own.priority > primary.priority;
         let rank = config.members().iter().filter(|m| m.priority > own.priority).count() as u64;
-        let timeout = config.election_timeout_ms();
-        let jitter = (timeout as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64;
-        self.takeover_at.get_or_insert(now + (rank + 1) * timeout + jitter);
+        let delay = config.catch_up_takeover_delay_ms();
+        let delay = delay.filter(|_| own.is_electable() && self.is_ahead_of_primary());
+        if !outranks && matches!(self.takeover, Some((_, Reason::PriorityTakeover))) {
+            self.takeover = None;
+        }
+        let takeover = match delay {
+            Some(delay) if !outranks || rank > 0 => (now.saturating_add(delay), Reason::CatchUpTakeover),
+            _ if outranks => {
+                let timeout = config.election_timeout_ms();
+                let jitter = (timeout as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64;
+                (now + (rank + 1) * timeout + jitter, Reason::PriorityTakeover)
+            }
+            _ => return,
+        };
+        self.takeover.get_or_insert(takeover);
+    }
+
+    /// Whether the primary lacks what this member has and nobody has more, and nothing of its term is known of.
+    fn is_ahead_of_primary(&self) -> bool {
+        let primary = self.primary.and_then(|i| self.peers.get(&i));
+        let newest = self.peers.values().map(|p| p.applied).max().unwrap_or(OpTime::NONE);
+        primary.is_some_and(|p| p.applied < self.applied)
+            && newest <= self.applied
+            && self.applied.term < self.term
     }
 
     /// Time has passed. To be called often: at least every tenth of the election timeout.
@@ -733,12 +844,17 @@ impl Member {
 
     fn tick_follower(&mut self, now: u64, offset: f64) -> Vec<Action> {
         if self.config.as_ref().is_some_and(|c| c.members().len() == 1) && now >= self.frozen_until {
-            return self.stand(Reason::SingleNode, now, offset).unwrap_or_default();
+            let reason = if self.frozen_until > 0 { Reason::SingleNodeAgain } else { Reason::SingleNode };
+            return self.stand(reason, now, offset).unwrap_or_default();
         }
-        if self.takeover_at.is_some_and(|at| now >= at) {
-            self.takeover_at = None;
-            if self.is_fresh_enough() {
-                return self.stand(Reason::PriorityTakeover, now, offset).unwrap_or_default();
+        if let Some((_, reason)) = self.takeover.filter(|(at, _)| now >= *at) {
+            self.takeover = None;
+            let able = match reason {
+                Reason::CatchUpTakeover => self.is_ahead_of_primary(),
+                _ => self.is_fresh_enough(),
+            };
+            if able {
+                return self.stand(reason, now, offset).unwrap_or_default();
             }
         }
         if self.election_at.is_some_and(|at| now >= at) {
@@ -764,7 +880,8 @@ impl Member {
         self.may_stand(now, reason)?;
         self.metrics.held(reason);
         self.schedule_election(now, offset);
-        if matches!(reason, Reason::SingleNode | Reason::StepUpRequestSkipDryRun) {
+        let alone = matches!(reason, Reason::SingleNode | Reason::SingleNodeAgain);
+        if alone || reason == Reason::StepUpRequestSkipDryRun {
             return Ok(self.stand_in_earnest(reason, now));
         }
         let round = self.begin_round(true, reason, now);
@@ -788,7 +905,7 @@ impl Member {
         if self.state() != MemberState::Secondary {
             return Err("member is not currently a secondary");
         }
-        if self.applied.is_none() && reason != Reason::SingleNode {
+        if self.applied.is_none() && !matches!(reason, Reason::SingleNode | Reason::SingleNodeAgain) {
             return Err("member has not applied any operations");
         }
         if now < self.frozen_until && reason != Reason::StepUpRequest {
@@ -890,6 +1007,11 @@ impl Member {
             return Vec::new();
         }
         let reason = *reason;
+        // A primary that has caught up by now would be deposed for nothing.
+        let spared = self.primary.is_some_and(|primary| !granted.contains(&primary));
+        if *dry && reason == Reason::CatchUpTakeover && spared {
+            return Vec::new();
+        }
         if *dry {
             return self.stand_in_earnest(reason, now);
         }
@@ -897,7 +1019,7 @@ impl Member {
         self.role = Role::Leader { writable: false };
         self.primary = None;
         self.election_at = None;
-        self.takeover_at = None;
+        self.takeover = None;
         self.first_of_term = None;
         // Its liveness is counted from now: the voters have just answered.
         for peer in self.peers.values_mut().filter(|p| p.up) {
@@ -935,9 +1057,10 @@ impl Member {
     pub fn is_catching_up(&self) -> bool {
         self.catching_up
     }
-    /// Whether every member that is up was heard of after `since`: what is known of their positions is no older than that.
+    /// Whether every member that is up has told how it is after `since`: what is known of their positions is no older than that. One that
+    /// has only asked, or voted, told no position.
     pub fn knows_positions_since(&self, since: u64) -> bool {
-        self.peers.values().all(|p| !p.up || p.heard > since)
+        self.peers.values().all(|p| !p.up || p.state_told > since)
     }
     /// The member that is up and has the newest entry, if it is ahead of this one; and that entry.
     pub fn ahead(&self) -> Option<(usize, OpTime)> {
@@ -970,8 +1093,10 @@ impl Member {
         now: u64,
         offset: f64,
     ) -> (VoteAnswer, Vec<Action>) {
-        let actions = self.see_term(request.term, now, offset);
-        let refusal = self.refusal(request, now);
+        // The terms of another set are not counted here.
+        let of_this_set = self.config.as_ref().is_none_or(|config| config.name() == request.set);
+        let actions = if of_this_set { self.see_term(request.term, now, offset) } else { Vec::new() };
+        let refusal = self.refusal(request);
         let granted = refusal.is_none();
         let mut store = None;
         if granted && !request.dry {
@@ -981,8 +1106,15 @@ impl Member {
         (VoteAnswer { term: self.term, granted, reason: refusal.unwrap_or_default(), store }, actions)
     }
 
-    fn refusal(&self, request: &VoteRequest, _now: u64) -> Option<String> {
+    fn refusal(&self, request: &VoteRequest) -> Option<String> {
         let Some(config) = &self.config else { return Some("no configuration".to_string()) };
+        if request.set != config.name() {
+            return Some(format!(
+                "candidate's set name ({}) differs from mine ({})",
+                request.set,
+                config.name()
+            ));
+        }
         let ours = self.config_version();
         if request.config != ours && !(ours.0 == -1 || request.config.0 == -1) || request.config.1 != ours.1 {
             return Some(format!(
@@ -997,13 +1129,6 @@ impl Member {
             return Some(format!(
                 "candidate's term ({}) is too far ahead of mine ({})",
                 request.term, self.term
-            ));
-        }
-        if request.set != config.name() {
-            return Some(format!(
-                "candidate's set name ({}) differs from mine ({})",
-                request.set,
-                config.name()
             ));
         }
         if request.applied < self.applied.max(self.floor) {
@@ -1040,11 +1165,11 @@ impl Member {
         self.frozen_until = self.frozen_until.max(now.saturating_add(seconds.saturating_mul(1000)));
     }
     pub fn unfreeze(&mut self) {
-        self.frozen_until = 0;
+        self.frozen_until = self.frozen_until.min(1);
     }
-    /// A step-down waits for a secondary: writes stop. False when one waits already.
-    pub fn begin_step_down(&mut self) -> bool {
-        !std::mem::replace(&mut self.stepping_down, true)
+    /// A step-down of the leader of `term` waits for a secondary: writes stop. One that leads no more has nothing to wait for.
+    pub fn begin_step_down(&mut self, term: i64) {
+        self.stepping_down = self.is_leader() && self.term == term;
     }
     pub fn cancel_step_down(&mut self) {
         self.stepping_down = false;
@@ -1122,12 +1247,254 @@ mod tests {
     }
 
     #[test]
+    fn a_candidate_of_another_set_is_of_no_term_here() {
+        let mut member = alone();
+        let request = VoteRequest {
+            set: "other".to_string(),
+            dry: false,
+            term: 7,
+            candidate: 0,
+            config: (-1, 1),
+            applied: OpTime::new(1, 1),
+        };
+        let (answer, actions) = member.asked_for_vote(&request, 2, 0.0);
+        assert!(!answer.granted && answer.store.is_none() && actions.is_empty(), "{answer:?}");
+        assert_eq!(member.term(), 1);
+    }
+
+    /// A second address of a member, counted, would be taken for a second copy.
+    #[test]
+    fn a_member_counts_under_one_address() {
+        let members =
+            document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1"}];
+        let config = SetConfig::parse(&doc! { "_id": "rs", "members": members }).unwrap();
+        let mut member = Member::new(None, OpTime::new(1, 1));
+        member.install(Arc::new(config), Some(0), 1, 0.0);
+        member.set_follower(MemberState::Secondary, 1, 0.0);
+        let beat = Beat { id: Some(1), ..Beat::of(MemberState::Secondary, OpTime::new(1, 1)) };
+        member.heard_beat(2, beat.clone(), 1, 2, 0, 0.0);
+        let forwarded = member.peer(2).unwrap();
+        assert!(!forwarded.up && forwarded.applied == OpTime::NONE, "{forwarded:?}");
+        assert_eq!(forwarded.message, "The node at this address is the member with _id 1");
+        member.heard_beat(1, beat, 1, 2, 0, 0.0);
+        assert!(member.peer(1).unwrap().up);
+    }
+
+    /// A primary that catches up would go by what it knew of this one before, and roll back what was acknowledged since.
+    #[test]
+    fn only_an_answer_tells_a_position() {
+        let mut member = ahead_of_its_primary();
+        member.heard_of(1, 600, 0);
+        member.heard_of(2, 600, 0);
+        assert!(!member.knows_positions_since(500));
+        for index in [1, 2] {
+            let beat = Beat { term: 2, ..Beat::of(MemberState::Secondary, OpTime::new(1, 5)) };
+            member.heard_beat(index, beat, 1, 601, 0, 0.0);
+        }
+        assert!(member.knows_positions_since(500));
+    }
+
+    /// A leader that catches up would wait for them without end.
+    #[test]
+    fn entries_that_were_taken_back_are_not_looked_for() {
+        let mut member = ahead_of_its_primary();
+        let beat = |asked, at| Beat { asked, term: 2, ..Beat::of(MemberState::Secondary, at) };
+        let [had, kept] = [OpTime::new(1, 20), OpTime::new(1, 9)];
+        member.heard_beat(2, beat(590, had), 5, 600, 0, 0.0);
+        assert_eq!(member.ahead(), Some((2, had)));
+        member.heard_beat(2, beat(690, kept), 5, 700, 0, 0.0);
+        assert_eq!((member.ahead(), member.peer(2).unwrap().durable), (None, kept));
+        // The answer to a question that was asked before does not undo a report.
+        member.report(2, had, had, (0, 0), 800);
+        member.heard_beat(2, beat(790, kept), 5, 810, 0, 0.0);
+        assert_eq!(member.ahead(), Some((2, had)));
+        member.heard_beat(2, beat(815, kept), 5, 820, 0, 0.0);
+        assert_eq!(member.ahead(), None);
+    }
+
+    #[test]
     fn the_last_term_has_no_elections() {
         let config = alone().config().cloned().unwrap();
         let mut member = Member::new(Some(Vote { term: i64::MAX, candidate: 0 }), OpTime::new(1, 1));
         member.install(config, Some(0), 1, 0.0);
         member.set_follower(MemberState::Secondary, 1, 0.0);
         assert!(member.tick(2, 0.0).is_empty());
+    }
+
+    /// Votes for what it had elect nobody when it has begun to take that back.
+    #[test]
+    fn a_log_that_is_taken_back_leads_no_set() {
+        for state in [MemberState::Rollback, MemberState::Startup2] {
+            let members = document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}];
+            let config = SetConfig::parse(&doc! { "_id": "rs", "members": members }).unwrap();
+            let mut member = Member::new(None, OpTime::new(1, 1));
+            member.install(Arc::new(config), Some(0), 1, 0.0);
+            member.set_follower(MemberState::Secondary, 1, 0.0);
+            member.heard_beat(1, Beat::of(MemberState::Secondary, OpTime::new(1, 1)), 1, 1, 0, 0.0);
+            let stand = |member: &mut Member| {
+                let actions = member.stand(Reason::StepUpRequestSkipDryRun, 2, 0.0).unwrap();
+                let [Action::StoreVote(vote)] = actions[..] else { panic!("{actions:?}") };
+                let actions = member.vote_stored(vote, 2);
+                let [Action::AskVotes { round, .. }] = actions[..] else { panic!("{actions:?}") };
+                round
+            };
+            let round = stand(&mut member);
+            assert!(member.set_follower(state, 3, 0.0));
+            assert!(member.vote_answered(round, 1, Some((member.term(), true)), 3, 0.0).is_empty());
+            assert_eq!(member.state(), state);
+            member.set_follower(MemberState::Secondary, 4, 0.0);
+            let round = stand(&mut member);
+            let actions = member.vote_answered(round, 1, Some((member.term(), true)), 3, 0.0);
+            assert!(matches!(actions[..], [Action::Lead { .. }]));
+            assert!(!member.set_follower(state, 5, 0.0));
+            assert_eq!(member.state(), MemberState::Primary);
+        }
+    }
+
+    /// The primary of term 2 has fetched less than this member, of the term before, has.
+    fn ahead_of_its_primary() -> Member {
+        let members =
+            document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1"}];
+        let settings = doc! { "catchUpTakeoverDelayMillis": 500 };
+        let config =
+            SetConfig::parse(&doc! { "_id": "rs", "members": members, "settings": settings }).unwrap();
+        let mut member = Member::new(None, OpTime::new(1, 10));
+        member.install(Arc::new(config), Some(0), 1, 0.0);
+        member.set_follower(MemberState::Secondary, 1, 0.0);
+        hear_of_term_2(&mut member, 2, MemberState::Secondary, OpTime::new(1, 5));
+        hear_of_term_2(&mut member, 1, MemberState::Primary, OpTime::new(1, 5));
+        assert!(member.tick(500, 0.0).is_empty());
+        member
+    }
+    fn hear_of_term_2(member: &mut Member, index: usize, state: MemberState, at: OpTime) {
+        member.heard_beat(index, Beat { term: 2, ..Beat::of(state, at) }, 1, 1, 0, 0.0);
+    }
+
+    #[test]
+    fn a_member_takes_over_from_a_primary_that_is_slow_at_fetching_what_it_has() {
+        for primary_agrees in [true, false] {
+            let mut member = ahead_of_its_primary();
+            let actions = member.tick(502, 0.0);
+            let [Action::AskVotes { round, dry: true, term: 2 }] = actions[..] else { panic!("{actions:?}") };
+            assert!(
+                member.vote_answered(round, 2, Some((2, true)), 503, 0.0).is_empty(),
+                "the primary was not asked"
+            );
+            let actions = member.vote_answered(round, 1, Some((2, primary_agrees)), 504, 0.0);
+            assert_eq!(matches!(actions[..], [Action::StoreVote(_)]), primary_agrees, "{actions:?}");
+            assert_eq!(member.is_candidate(), primary_agrees);
+        }
+    }
+
+    #[test]
+    fn nobody_takes_over_from_a_primary_that_has_begun_its_term() {
+        let mut member = ahead_of_its_primary();
+        hear_of_term_2(&mut member, 2, MemberState::Secondary, OpTime::new(2, 11));
+        assert!(member.tick(502, 0.0).is_empty());
+        // Nor from one that has caught up.
+        let mut member = ahead_of_its_primary();
+        hear_of_term_2(&mut member, 1, MemberState::Primary, OpTime::new(1, 10));
+        assert!(member.tick(502, 0.0).is_empty());
+    }
+
+    /// Its beat is from before it wrote what is here already.
+    #[test]
+    fn nobody_takes_over_from_a_primary_whose_entries_it_has() {
+        let mut member = ahead_of_its_primary();
+        member.progressed(OpTime::new(2, 11), OpTime::new(2, 11));
+        assert!(member.tick(502, 0.0).is_empty());
+    }
+
+    /// What it had counts for those who were told of it, though it is being copied anew.
+    #[test]
+    fn a_candidate_is_compared_with_what_this_member_has_had() {
+        let mut member = alone();
+        member.set_vote_floor(OpTime::new(1, 5));
+        let granted = |member: &mut Member, applied: OpTime| {
+            let request = VoteRequest {
+                set: "rs".to_string(),
+                dry: true,
+                term: 1,
+                candidate: 0,
+                config: (-1, 1),
+                applied,
+            };
+            member.asked_for_vote(&request, 2, 0.0).0.granted
+        };
+        assert!(!granted(&mut member, OpTime::new(1, 4)));
+        assert!(granted(&mut member, OpTime::new(1, 5)));
+        member.set_vote_floor(OpTime::NONE);
+        assert!(granted(&mut member, OpTime::new(1, 4)));
+    }
+
+    #[test]
+    fn a_late_message_takes_no_position_back() {
+        let mut member = ahead_of_its_primary();
+        let position = |member: &Member| member.peer(2).unwrap().durable;
+        hear_of_term_2(&mut member, 2, MemberState::Secondary, OpTime::new(1, 3));
+        assert_eq!(position(&member), OpTime::new(1, 5), "a late message has undone a newer one");
+        hear_of_term_2(&mut member, 2, MemberState::Startup2, OpTime::NONE);
+        assert_eq!(position(&member), OpTime::NONE, "what is gone is counted");
+    }
+
+    /// It could be elected with the arbiter's vote.
+    #[test]
+    fn a_member_that_joins_one_beside_an_arbiter_has_what_is_committed() {
+        let config = |votes: i32| {
+            let arbiter = doc! { "_id": 1, "host": "b:1", "arbiterOnly": true };
+            let joins = doc! { "_id": 2, "host": "c:1", "votes": votes, "priority": votes };
+            let members = document::array![{"_id": 0, "host": "a:1"}, arbiter, joins];
+            Arc::new(
+                SetConfig::parse(&doc! { "_id": "rs", "version": votes + 1, "members": members }).unwrap(),
+            )
+        };
+        let t = |ts| OpTime::new(1, ts);
+        let mut member = Member::new(None, t(1));
+        member.install(config(0), Some(0), 1, 0.0);
+        member.set_follower(MemberState::Secondary, 1, 0.0);
+        let hear = |member: &mut Member, index: usize, state: MemberState, at: OpTime| {
+            member.heard_beat(index, Beat::of(state, at), 1, 1, 0, 0.0)
+        };
+        hear(&mut member, 1, MemberState::Arbiter, OpTime::NONE);
+        hear(&mut member, 2, MemberState::Secondary, t(1));
+        let actions = member.stand(Reason::StepUpRequestSkipDryRun, 2, 0.0).unwrap();
+        let [Action::StoreVote(vote)] = actions[..] else { panic!("{actions:?}") };
+        let actions = member.vote_stored(vote, 2);
+        let [Action::AskVotes { round, term, .. }] = actions[..] else { panic!("{actions:?}") };
+        member.vote_answered(round, 1, Some((term, true)), 3, 0.0);
+        let t = |ts| OpTime::new(term, ts);
+        assert!(member.drained(term, t(2)));
+        assert_eq!(member.progressed(t(3), t(3)), [Action::Commit(t(3))]);
+
+        member.set_next(Some(config(1)));
+        assert!(!member.next_has(&config(1), t(3)));
+        assert!(member.progressed(t(4), t(4)).is_empty(), "committed by one that the next has two of");
+        hear(&mut member, 2, MemberState::Secondary, t(3));
+        assert!(member.next_has(&config(1), t(3)));
+        assert!(member.progressed(t(5), t(5)).is_empty());
+        assert_eq!(hear(&mut member, 2, MemberState::Secondary, t(4)), [Action::Commit(t(4))]);
+        member.set_next(None);
+        assert_eq!(member.progressed(t(6), t(6)), [Action::Commit(t(6))]);
+    }
+
+    /// The next reign would take no writes.
+    #[test]
+    fn a_step_down_that_begins_when_its_reign_is_over_waits_for_nobody() {
+        let mut member = alone();
+        let lead = |member: &mut Member| {
+            let actions = member.tick(2, 0.0);
+            let [Action::StoreVote(vote)] = actions[..] else { panic!("{actions:?}") };
+            assert!(matches!(member.vote_stored(vote, 2)[..], [Action::Lead { .. }]));
+            assert!(member.drained(member.term(), OpTime::new(member.term(), 2)));
+            member.term()
+        };
+        let term = lead(&mut member);
+        member.see_term(term + 1, 3, 0.0);
+        member.begin_step_down(term);
+        lead(&mut member);
+        assert!(member.is_writable());
+        member.begin_step_down(member.term());
+        assert!(!member.is_writable());
     }
 
     #[test]

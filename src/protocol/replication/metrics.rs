@@ -70,7 +70,9 @@ fn counted(reason: Reason) -> &'static str {
     match reason {
         Reason::StepUpRequest | Reason::StepUpRequestSkipDryRun => "stepUpCmd",
         Reason::PriorityTakeover => "priorityTakeover",
+        Reason::CatchUpTakeover => "catchUpTakeover",
         Reason::ElectionTimeout | Reason::SingleNode => "electionTimeout",
+        Reason::SingleNodeAgain => "freezeTimeout",
     }
 }
 
@@ -90,7 +92,7 @@ impl ElectionMetrics {
         self.catch_up_operations += operations;
     }
 
-    /// The section. No election is held for catching up with a primary, nor for the end of a freeze.
+    /// The section.
     pub fn to_document(&self) -> Document {
         let mut d = Document::new();
         for name in ["stepUpCmd", "priorityTakeover", "catchUpTakeover", "electionTimeout", "freezeTimeout"] {

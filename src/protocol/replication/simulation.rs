@@ -191,15 +191,10 @@ impl World {
     fn beat_of(&self, i: usize) -> Beat {
         let host = &self.hosts[i];
         Beat {
-            state: host.member.state(),
             term: host.member.term(),
             config: Some(host.config_version()),
-            applied: host.last(),
             durable: host.durable(),
-            applied_wall: 0,
-            durable_wall: 0,
-            sync_source: String::new(),
-            election_time: 0,
+            ..Beat::of(host.member.state(), host.last())
         }
     }
 
@@ -459,7 +454,7 @@ impl World {
             host.log.extend(entries);
             host.member.primary_is_alive(now, offset);
             actions.extend(host.member.progressed(host.last(), host.durable()));
-            actions.extend(host.member.learn_commit_from_source(commit));
+            actions.extend(host.member.learn_commit_from_source(commit, host.last()));
             self.check_held()?;
         }
         self.perform(to, actions)?;

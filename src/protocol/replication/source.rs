@@ -17,6 +17,61 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
         let ahead = member.peer(primary).is_some_and(|p| p.applied >= last);
         return Some(primary).filter(|i| ahead && !denied.contains(i));
     }
+    choose_by(member, last, denied, Preference::PrimaryPreferred)
+}
+
+/// The member to copy everything from. Where nobody says whom to prefer, a voter spares its set the way over others, and one that does not
+/// vote the primary.
+pub fn choose_to_copy(member: &Member, denied: &[usize], preference: Option<Preference>) -> Option<usize> {
+    match preference {
+        Some(preference) => choose_by(member, OpTime::NONE, denied, preference),
+        None if member.config()?.chaining_allowed() && member.own().is_some_and(|own| !own.votes) => {
+            choose_by(member, OpTime::NONE, denied, Preference::Nearest)
+        }
+        None => choose(member, OpTime::NONE, denied),
+    }
+}
+
+/// Which members to copy from, and which of them first. The names are those of read preferences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    Primary,
+    PrimaryPreferred,
+    Secondary,
+    SecondaryPreferred,
+    Nearest,
+}
+
+impl Preference {
+    /// DO NOT CHANGE: `initialSyncSourceReadPreference` is given so. No preference is the empty text.
+    pub const NAMES: &[&str] =
+        &["", "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
+
+    pub fn named(name: &str) -> Option<Preference> {
+        match name {
+            "primary" => Some(Preference::Primary),
+            "primaryPreferred" => Some(Preference::PrimaryPreferred),
+            "secondary" => Some(Preference::Secondary),
+            "secondaryPreferred" => Some(Preference::SecondaryPreferred),
+            "nearest" => Some(Preference::Nearest),
+            _ => None,
+        }
+    }
+    /// `None`: not that one. Lower goes first.
+    fn rank(self, state: MemberState) -> Option<u8> {
+        let leads = state == MemberState::Primary;
+        match self {
+            Preference::Primary => leads.then_some(0),
+            Preference::PrimaryPreferred => Some(u8::from(!leads)),
+            Preference::Secondary => (!leads).then_some(0),
+            Preference::SecondaryPreferred => Some(u8::from(leads)),
+            Preference::Nearest => Some(0),
+        }
+    }
+}
+
+fn choose_by(member: &Member, last: OpTime, denied: &[usize], preference: Preference) -> Option<usize> {
+    let config = member.config()?;
     let newest = member.peers().map(|(_, p)| p.applied).max()?;
     // One that builds indexes learns of them from one that does.
     let builds = member.own().is_none_or(|own| own.build_indexes);
@@ -34,9 +89,8 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
                 && m.delay_secs <= own.map_or(0, |o| o.delay_secs);
             usable && (!strict || fits)
         });
-        candidates
-            .min_by_key(|(i, p)| (p.state != MemberState::Primary, p.ping_ms.unwrap_or(u64::MAX), *i))
-            .map(|(i, _)| i)
+        let ranked = candidates.filter_map(|(i, p)| Some((preference.rank(p.state)?, i, p)));
+        ranked.min_by_key(|(rank, i, p)| (*rank, p.ping_ms.unwrap_or(u64::MAX), *i)).map(|(_, i, _)| i)
     };
     able(true).or_else(|| able(false))
 }
@@ -52,8 +106,9 @@ pub struct Serving {
     pub applied: OpTime,
 }
 
-/// Whether another source should be looked for after a batch.
-pub fn should_change(member: &Member, source: usize, last: OpTime, serving: Serving) -> bool {
+/// Whether another source than that host should be looked for after a batch. One that was removed is none.
+pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Serving) -> bool {
+    let Some(source) = member.index_of(source) else { return true };
     let Some(peer) = member.peer(source) else { return true };
     if !peer.up || (!peer.state.is_readable() && peer.state_told >= serving.since) {
         return true;
@@ -112,7 +167,11 @@ pub fn common_point(
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::SetConfig;
+    use super::super::member::Beat;
     use super::*;
+    use document::{Value, doc};
+    use std::sync::Arc;
 
     fn t(term: i64, ts: u64) -> OpTime {
         OpTime::new(term, ts)
@@ -125,6 +184,71 @@ mod tests {
         assert_eq!(judge(t(1, 5), Some(t(2, 5)), t(1, 1)), First::Diverged);
         assert_eq!(judge(t(1, 5), Some(t(1, 9)), t(1, 8)), First::TooStale);
         assert_eq!(judge(t(1, 5), None, t(1, 1)), First::Diverged);
+    }
+
+    #[test]
+    fn a_source_that_was_removed_is_left_whoever_stands_in_its_place() {
+        let config = |hosts: &[&str]| {
+            let member = |(i, host): (usize, &&str)| Value::from(doc! { "_id": i as i32, "host": *host });
+            let members: Vec<Value> = hosts.iter().enumerate().map(member).collect();
+            Arc::new(SetConfig::parse(&doc! { "_id": "rs", "members": members }).unwrap())
+        };
+        let mut member = Member::new(None, t(1, 1));
+        let serving = Serving { since: 0, follows: true, applied: t(1, 2) };
+        let hear = |member: &mut Member, index: usize| {
+            member.heard_beat(index, Beat::of(MemberState::Secondary, t(1, 2)), 1, 1, 0, 0.0);
+        };
+        member.install(config(&["a:1", "b:1", "c:1"]), Some(0), 1, 0.0);
+        hear(&mut member, 1);
+        assert!(!should_change(&member, "b:1", t(1, 2), serving));
+        member.install(config(&["a:1", "c:1"]), Some(0), 2, 0.0);
+        hear(&mut member, 1);
+        assert!(should_change(&member, "b:1", t(1, 2), serving));
+        assert!(!should_change(&member, "c:1", t(1, 2), serving));
+    }
+
+    /// Heartbeats come seldom, and what they said before is old.
+    #[test]
+    fn a_source_is_judged_by_what_it_says_while_it_serves() {
+        let members =
+            document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1"}];
+        let config = Arc::new(SetConfig::parse(&doc! { "_id": "rs", "members": members }).unwrap());
+        let leaves = |state: MemberState, since: u64, said: u64| {
+            let mut member = Member::new(None, t(1, 1));
+            member.install(config.clone(), Some(0), 1, 0.0);
+            member.heard_beat(1, Beat::of(state, t(1, 10 << 32)), 1, 5, 0, 0.0);
+            member.heard_beat(2, Beat::of(MemberState::Primary, t(1, 100 << 32)), 1, 5, 0, 0.0);
+            let serving = Serving { since, follows: true, applied: t(1, said << 32) };
+            should_change(&member, "b:1", t(1, 99 << 32), serving)
+        };
+        assert!(!leaves(MemberState::Secondary, 1, 100));
+        assert!(leaves(MemberState::Secondary, 1, 10), "it is far behind");
+        assert!(!leaves(MemberState::Recovering, 6, 100), "it was so before it served");
+        assert!(leaves(MemberState::Recovering, 5, 100));
+    }
+
+    #[test]
+    fn a_copy_is_made_from_whom_the_preference_says() {
+        let copies_from = |votes: i32, preference: &str| {
+            let mine = doc! { "_id": 0, "host": "a:1", "votes": votes, "priority": votes };
+            let members = document::array![mine, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1"}];
+            let config = SetConfig::parse(&doc! { "_id": "rs", "members": members }).unwrap();
+            let mut member = Member::new(None, OpTime::NONE);
+            member.install(Arc::new(config), Some(0), 1, 0.0);
+            for (index, state, ping) in [(1, MemberState::Primary, 9), (2, MemberState::Secondary, 1)] {
+                member.heard_beat(index, Beat::of(state, t(1, 2)), ping, 1, 0, 0.0);
+            }
+            let preference = Preference::named(preference);
+            [&[][..], &[1], &[2]].map(|denied| choose_to_copy(&member, denied, preference))
+        };
+        assert_eq!(copies_from(1, "primary"), [Some(1), None, Some(1)]);
+        assert_eq!(copies_from(1, "secondary"), [Some(2), Some(2), None]);
+        assert_eq!(copies_from(1, "secondaryPreferred"), [Some(2), Some(2), Some(1)]);
+        assert_eq!(copies_from(1, "nearest"), [Some(2), Some(2), Some(1)]);
+        // Where nobody says.
+        assert_eq!(copies_from(1, ""), [Some(1), Some(2), Some(1)]);
+        assert_eq!(copies_from(0, ""), [Some(2), Some(2), Some(1)]);
+        assert!(Preference::NAMES[1..].iter().all(|name| Preference::named(name).is_some()));
     }
 
     #[test]

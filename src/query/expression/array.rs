@@ -375,10 +375,11 @@ fn sort_pattern(d: &Document) -> Result<Vec<(FieldPath, bool)>> {
     d.iter().map(one).collect()
 }
 
-/// Arrays are compared as arrays here, unlike in `$sort`.
+/// Arrays are compared as arrays here, unlike in `$sort`. What is missing counts as null.
 fn compare_by(paths: &[(FieldPath, bool)], a: &Value, b: &Value, c: &Collation) -> std::cmp::Ordering {
+    let at = |path: &FieldPath, v: &Value| Some(path.get_in_value(v).unwrap_or(Value::Null));
     for (path, descending) in paths {
-        let order = order(&path.get_in_value(a), &path.get_in_value(b), c);
+        let order = order(&at(path, a), &at(path, b), c);
         if order.is_ne() {
             return if *descending { order.reverse() } else { order };
         }

@@ -10,10 +10,15 @@ struct Junction {
     parts: Vec<Expression>,
     /// The truth that decides: false for `$and`.
     decides: bool,
+    /// Whatever the others are, the last part decides.
+    settled: bool,
 }
 
 impl Node for Junction {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
+        if self.settled {
+            return Ok(Some(Value::Boolean(self.decides)));
+        }
         for part in &self.parts {
             if part.eval_bool(root, vars)? == self.decides {
                 return Ok(Some(Value::Boolean(self.decides)));
@@ -30,10 +35,17 @@ impl Node for Junction {
 }
 
 pub fn and(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
-    Ok(Expression::Special(Arc::new(Junction { name, parts: parse::arguments(v, vars)?, decides: false })))
+    junction(name, v, vars, false)
 }
 pub fn or(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
-    Ok(Expression::Special(Arc::new(Junction { name, parts: parse::arguments(v, vars)?, decides: true })))
+    junction(name, v, vars, true)
+}
+
+/// A last argument that decides is all that there is to evaluate, as in the real server.
+fn junction(name: &'static str, v: &Value, vars: &Variables, decides: bool) -> Result<Expression> {
+    let parts = parse::arguments(v, vars)?;
+    let settled = parts.last().and_then(Expression::as_constant).is_some_and(|v| v.truthy() == decides);
+    Ok(Expression::Special(Arc::new(Junction { name, parts, decides, settled })))
 }
 pub fn not(args: &mut [Arg]) -> Eval {
     Ok(Some(Value::Boolean(!truthy(&args[0]))))

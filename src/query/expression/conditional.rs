@@ -19,6 +19,14 @@ impl Node for Cond {
     fn children(&self) -> Vec<&Expression> {
         vec![&self.test, &self.yes, &self.no]
     }
+    /// The branches only where the test leaves open which it will be.
+    fn settled(&self) -> Vec<&Expression> {
+        match self.test.as_constant().map(Value::truthy) {
+            None => self.children(),
+            Some(true) => vec![&self.test, &self.yes],
+            Some(false) => vec![&self.test, &self.no],
+        }
+    }
     fn name(&self) -> &'static str {
         "$cond"
     }
@@ -108,6 +116,21 @@ impl Node for Switch {
     }
     fn children(&self) -> Vec<&Expression> {
         self.branches.iter().flat_map(|(a, b)| [a, b]).chain(&self.default).collect()
+    }
+    /// Not what a constant case leaves out.
+    fn settled(&self) -> Vec<&Expression> {
+        let mut out: Vec<&Expression> = self.default.iter().collect();
+        for (case, then) in &self.branches {
+            match case.as_constant().map(Value::truthy) {
+                Some(false) => {}
+                Some(true) => {
+                    out.push(then);
+                    break;
+                }
+                None => out.extend([case, then]),
+            }
+        }
+        out
     }
     fn name(&self) -> &'static str {
         "$switch"

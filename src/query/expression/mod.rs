@@ -20,6 +20,7 @@ pub mod bits;
 pub mod boolean;
 pub mod comparison;
 pub mod conditional;
+pub mod constants;
 pub mod convert;
 pub mod date;
 pub mod date_format;
@@ -38,10 +39,12 @@ pub mod table;
 pub mod trigonometry;
 pub mod variables;
 
+pub use constants::Constants;
 pub use field_path::FieldPath;
 pub use variables::{Variables, Vars};
 
-use document::{Doc, Document, Result, Value, meter};
+use document::error::Phase;
+use document::{Doc, Document, Error, Result, Value, meter};
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,6 +76,10 @@ pub trait Node: fmt::Debug + Send + Sync {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval;
     /// The direct children, for dependency analysis.
     fn children(&self) -> Vec<&Expression>;
+    /// The children whose constants must have a value, in the order in which they are looked at.
+    fn settled(&self) -> Vec<&Expression> {
+        self.children()
+    }
     /// The paths of the document that are read beside those of the children.
     fn reads(&self) -> Vec<String> {
         Vec::new()
@@ -97,6 +104,22 @@ impl Expression {
                 items.iter().any(|e| e.reads_fields())
             }
             Expression::Special(node) => node.children().into_iter().any(|e| e.reads_fields()),
+        }
+    }
+    /// Whether it is made of constants alone.
+    fn is_constant(&self) -> bool {
+        match self {
+            Expression::Constant(_) => true,
+            Expression::Field(_) | Expression::Root(_) | Expression::Variable(..) => false,
+            Expression::Object(fields) => fields.iter().all(|(_, e)| e.is_constant()),
+            Expression::Array(items) | Expression::Call(_, _, items) => {
+                items.iter().all(Expression::is_constant)
+            }
+            Expression::Special(node) => {
+                node.is_pure()
+                    && node.reads().is_empty()
+                    && node.children().into_iter().all(Expression::is_constant)
+            }
         }
     }
     /// Parses an expression. Errors carry the real server's codes (168 for an unknown operator, 16020 for a wrong
@@ -133,8 +156,18 @@ impl Expression {
                 }
                 Ok(Some(Value::Array(out)))
             }
-            Expression::Call(_, function, args) => call(function, args, root, vars),
-            Expression::Special(node) => node.eval(root, vars),
+            Expression::Call(_, function, args) => {
+                call(function, args, root, vars).map_err(|e| self.failed(e))
+            }
+            Expression::Special(node) => node.eval(root, vars).map_err(|e| self.failed(e)),
+        }
+    }
+
+    /// Notes of an error in which phase of a command the real server meets it.
+    fn failed(&self, error: Error) -> Error {
+        match error.phase {
+            Phase::Before => error.at(if self.is_constant() { Phase::Constant } else { Phase::Running }),
+            _ => error,
         }
     }
 

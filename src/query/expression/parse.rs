@@ -17,11 +17,11 @@ pub fn expression(v: &Value, vars: &Variables) -> Result<Expression> {
             bail!(16493, "A string of {} bytes is too long for an expression", s.len())
         }
         Value::String(s) if s.starts_with('$') => path_or_variable(s, vars),
-        Value::Document(d) => object(d, vars),
-        Value::Array(items) => {
+        Value::Document(d) => vars.constants().around(|| object(d, vars)),
+        Value::Array(items) => vars.constants().around(|| {
             let items = items.iter().map(|i| expression(i, vars)).collect::<Result<Vec<_>>>()?;
             Ok(fold_array(items))
-        }
+        }),
         other => Ok(Expression::Constant(other.clone())),
     }
 }
@@ -156,6 +156,9 @@ pub fn operator(name: &str, argument: &Value, vars: &Variables) -> Result<Expres
             let args = arguments(argument, vars)?;
             check_arity(row, args.len(), min, max)?;
             Ok(Expression::Call(row, Function::Comparing(call, vars.collation().clone()), args))
+        }
+        Kind::Single(call) => {
+            Ok(Expression::Call(row, Function::Plain(call), vec![expression(argument, vars)?]))
         }
         Kind::Special(parse) => parse(row.name, argument, vars),
         Kind::NotImplemented => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented"),

@@ -1,20 +1,38 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`: PCRE2, with positions in code points.
 
 use super::{Eval, Expression, Node, Variables, Vars, is_nullish, parse};
-use crate::matcher::pattern::{PATTERN_LENGTH_MAX, backtracks, match_units};
+use crate::matcher::interruptible::{BYTES_A_UNIT, Effort, Interruptible, Places, explained};
+use crate::matcher::pattern::{PATTERN_LENGTH_MAX, compile_units};
 use document::{Doc, Document, Result, Value, bail, meter};
 use parking_lot::Mutex;
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A pattern as it was compiled.
 struct Compiled {
     pattern: String,
     options: String,
-    utf: bool,
+    text: Text,
     regex: Regex,
-    backtracks: bool,
+    effort: Effort,
+    interruptible: OnceLock<Option<Interruptible>>,
 }
+
+/// What a pattern is matched against. Before each match in text that may be UTF-8, PCRE looks whether the rest of it is valid, which
+/// makes finding all matches quadratic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    /// Among ASCII there is nothing to look for.
+    Ascii,
+    /// Compiled for text that need not be valid, PCRE does not look. The crate offers that only together with classes of characters
+    /// beyond ASCII, which a prefix of the pattern takes back.
+    ValidUtf8,
+    Utf8,
+}
+
+/// In front of a pattern it has `\d`, `\w` and such mean ASCII. Nothing may stand in front of what a pattern says of itself, `(*UCP)` and such.
+const ASCII_CLASSES: &str = "(?a)";
+const OF_ITSELF: &str = "(*";
 
 /// The last pattern compiled by an operator, which nearly always is the next one too.
 type Last = Mutex<Option<Arc<Compiled>>>;
@@ -35,12 +53,10 @@ impl std::fmt::Debug for Search {
 
 /// Compiles with the options `i`, `m`, `s`, `x` (and `u`, which changes nothing).
 pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
-    compile_as(name, pattern, options, true)
+    compile_for(name, pattern, options, Text::Utf8)
 }
 
-/// Without `utf` the pattern may only be matched against ASCII text. PCRE looks whether the rest of the text is valid
-/// UTF-8 before each match, which makes finding all matches quadratic; among ASCII there is nothing to look for.
-fn compile_as(name: &str, pattern: &str, options: &str, utf: bool) -> Result<Regex> {
+fn compile_for(name: &str, pattern: &str, options: &str, text: Text) -> Result<Regex> {
     if pattern.contains('\0') {
         bail!(51109, "{name}: regular expression cannot contain an embedded null byte");
     }
@@ -50,8 +66,13 @@ fn compile_as(name: &str, pattern: &str, options: &str, utf: bool) -> Result<Reg
     if pattern.len() > PATTERN_LENGTH_MAX {
         bail!(51111, "Invalid Regex in {name}: regular expression is too large");
     }
+    meter::spend(compile_units(pattern))?;
     let mut b = RegexBuilder::new();
-    b.utf(utf);
+    match text {
+        Text::Ascii => &mut b,
+        Text::ValidUtf8 => b.ucp(true),
+        Text::Utf8 => b.utf(true),
+    };
     for option in options.chars() {
         match option {
             'i' => b.caseless(true),
@@ -62,29 +83,38 @@ fn compile_as(name: &str, pattern: &str, options: &str, utf: bool) -> Result<Reg
             other => bail!(51108, "{name} invalid flag in regex options: {other}"),
         };
     }
-    match b.jit_if_available(true).build(pattern) {
+    b.jit_if_available(true);
+    let built = match text {
+        // A refusal names a place in the pattern as it was given.
+        Text::ValidUtf8 => {
+            b.build(&format!("{ASCII_CLASSES}{pattern}")).or_else(|_| b.ucp(false).utf(true).build(pattern))
+        }
+        Text::Ascii | Text::Utf8 => b.build(pattern),
+    };
+    match built {
         Ok(r) => Ok(r),
         Err(e) => bail!(51111, "Invalid Regex in {name}: {e}"),
     }
 }
 
 impl Search {
-    fn compiled(&self, pattern: &str, options: &str, utf: bool) -> Result<Arc<Compiled>> {
+    fn compiled(&self, pattern: &str, options: &str, text: Text) -> Result<Arc<Compiled>> {
         let mut last = self.last.lock();
         if let Some(c) = last.as_ref()
             && c.pattern == pattern
             && c.options == options
-            && c.utf == utf
+            && c.text == text
         {
             return Ok(c.clone());
         }
-        let regex = compile_as(self.name, pattern, options, utf)?;
+        let regex = compile_for(self.name, pattern, options, text)?;
         let compiled = Arc::new(Compiled {
             pattern: pattern.to_string(),
             options: options.to_string(),
-            utf,
+            text,
             regex,
-            backtracks: backtracks(pattern),
+            effort: Effort::of(pattern, options),
+            interruptible: OnceLock::new(),
         });
         *last = Some(compiled.clone());
         Ok(compiled)
@@ -133,19 +163,20 @@ impl Node for Search {
         let Some((pattern, own)) = pattern else { return self.none() };
         let flags = given.unwrap_or(own);
         let ascii = pattern.is_ascii() && text.is_some_and(|t| t.is_ascii());
-        let compiled = self.compiled(pattern, flags, self.name != "$regexFindAll" || !ascii)?;
+        let kind = match self.name {
+            "$regexFindAll" if ascii => Text::Ascii,
+            "$regexFindAll" if !pattern.starts_with(OF_ITSELF) => Text::ValidUtf8,
+            _ => Text::Utf8,
+        };
+        let compiled = self.compiled(pattern, flags, kind)?;
         let Some(text) = text else { return self.none() };
-        meter::spend(match_units(compiled.backtracks, text.len()))?;
-        let regex = &compiled.regex;
         match self.name {
-            "$regexMatch" => Ok(Some(Value::Boolean(matched(self.name, regex.is_match(text.as_bytes()))?))),
+            "$regexMatch" => Ok(Some(Value::Boolean(compiled.is_match(self.name, text)?))),
             "$regexFind" => {
-                let mut found = regex.capture_locations();
-                match matched(self.name, regex.captures_read(&mut found, text.as_bytes()))?.map(|m| m.start())
-                {
+                match compiled.find(self.name, text, 0, &mut compiled.regex.capture_locations())? {
                     None => self.none(),
-                    Some(start) => {
-                        let index = text.get(..start).map_or(0, |s| s.chars().count());
+                    Some(found) => {
+                        let index = text.get(..whole(&found).0).map_or(0, |s| s.chars().count());
                         Ok(Some(describe(text, &found, index)))
                     }
                 }
@@ -161,17 +192,64 @@ impl Node for Search {
     }
 }
 
-fn matched<T>(name: &str, r: std::result::Result<T, pcre2::Error>) -> Result<T> {
-    r.or_else(|e| {
-        bail!(51156, "Error occurred while executing the regular expression in {name}. Result code: {e}")
-    })
+impl Compiled {
+    /// The first match that begins at a place or after it. `room` is used where the match is not to be interrupted.
+    fn find(
+        &self,
+        name: &str,
+        text: &str,
+        from: usize,
+        room: &mut CaptureLocations,
+    ) -> Result<Option<Places>> {
+        self.find_or(name, text, from, || match self.regex.captures_read_at(room, text.as_bytes(), from)? {
+            Some(_) => Ok(Some((0..room.len()).map(|i| room.get(i)).collect())),
+            None => Ok(None),
+        })
+    }
+
+    fn is_match(&self, name: &str, text: &str) -> Result<bool> {
+        let found =
+            self.find_or(name, text, 0, || Ok(self.regex.is_match(text.as_bytes())?.then(Places::default)));
+        Ok(found?.is_some())
+    }
+
+    /// What `matched` finds at a place or after it, or what is found there by a match that can be interrupted where it may take long.
+    fn find_or(
+        &self,
+        name: &str,
+        text: &str,
+        from: usize,
+        matched: impl FnOnce() -> std::result::Result<Option<Places>, pcre2::Error>,
+    ) -> Result<Option<Places>> {
+        let bytes = text.len() - from;
+        // Of a text in which all are looked for, what lies between them is counted.
+        meter::spend(match from {
+            0 => self.effort.units(bytes),
+            _ => self.effort.units_beside_length(bytes),
+        })?;
+        if self.effort.is_long(bytes) {
+            let compile = || Interruptible::compile(&self.pattern, &self.options, self.effort);
+            if let Some(interruptible) = self.interruptible.get_or_init(compile) {
+                return interruptible.find(text, from)?.or_else(|code| failed(name, &explained(code)));
+            }
+        }
+        matched().or_else(|e| failed(name, &e))
+    }
+}
+
+fn failed<T>(name: &str, why: &dyn std::fmt::Display) -> Result<T> {
+    bail!(51156, "Error occurred while executing the regular expression in {name}. Result code: {why}")
+}
+
+fn whole(found: &Places) -> (usize, usize) {
+    found.first().copied().flatten().unwrap_or_default()
 }
 
 /// `{match, idx, captures}` of one match; `index` counts the characters before it.
-fn describe(text: &str, found: &CaptureLocations, index: usize) -> Value {
-    let (start, end) = found.get(0).unwrap_or((0, 0));
-    let captures = (1..found.len()).map(|i| match found.get(i) {
-        Some((start, end)) => Value::from(text.get(start..end).unwrap_or("")),
+fn describe(text: &str, found: &Places, index: usize) -> Value {
+    let (start, end) = whole(found);
+    let captures = found.iter().skip(1).map(|place| match place {
+        Some((start, end)) => Value::from(text.get(*start..*end).unwrap_or("")),
         None => Value::Null,
     });
     let mut out = Document::new();
@@ -186,19 +264,16 @@ const MATCHES_BYTES_MAX: usize = 64 * 1024 * 1024;
 const MATCH_BYTES: usize = 256;
 
 fn find_all(name: &str, compiled: &Compiled, text: &str) -> Eval {
-    let mut found = compiled.regex.capture_locations();
-    let mut out = Vec::new();
+    let (mut out, mut room) = (Vec::new(), compiled.regex.capture_locations());
     // Characters are counted from match to match: a text of many matches is gone through once.
     let (mut from, mut at, mut index, mut bytes) = (0, 0, 0, 0);
     let mut last = None;
     // Behind the last character nothing is looked for, but in an empty text.
     while from < text.len() || (from == 0 && text.is_empty()) {
-        // With UTF, PCRE goes through all the rest to see whether it is valid.
-        meter::spend(if compiled.utf { 2 + (text.len() - from) / 16 } else { 2 })?;
-        let next = compiled.regex.captures_read_at(&mut found, text.as_bytes(), from);
-        let Some(m) = matched(name, next)? else { break };
-        let (start, end) = (m.start(), m.end());
-        meter::spend((end - from) / 32)?;
+        meter::spend(if compiled.text == Text::Utf8 { (text.len() - from) / 16 } else { 0 })?;
+        let Some(found) = compiled.find(name, text, from, &mut room)? else { break };
+        let (start, end) = whole(&found);
+        meter::spend((end - from) / BYTES_A_UNIT)?;
         from = end;
         if start == end {
             from += text.get(end..).and_then(|t| t.chars().next()).map_or(1, char::len_utf8);
@@ -254,8 +329,26 @@ mod tests {
     #[test]
     fn all_matches_of_a_long_text_are_found_in_one_pass() {
         let began = Instant::now();
-        assert_eq!(find("a", &"a".repeat(200_000)).len(), 200_000);
+        for letter in ["a", "\u{e4}"] {
+            assert_eq!(find(letter, &letter.repeat(200_000)).len(), 200_000);
+        }
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn classes_of_characters_are_those_of_ascii_in_any_text() {
+        let found = |pattern: &str, text: &str| -> Vec<String> {
+            let text = find(pattern, text);
+            text.iter().map(|v| v.as_document().unwrap().get_str("match").unwrap().to_string()).collect()
+        };
+        assert_eq!(found("\\w+", "a\u{e9} b"), ["a", "b"]);
+        assert_eq!(found("[[:alpha:]]+", "a\u{e9} b"), ["a", "b"]);
+        assert_eq!(found("\\d", "1 \u{663}"), ["1"]);
+        assert_eq!(found("a\\b", "a\u{e9}"), ["a"]);
+        assert_eq!(found("x\\s", "x\u{a0}x "), ["x "]);
+        assert_eq!(found("(*UCP)\\w+", "a\u{e9} b"), ["a\u{e9}", "b"]);
+        assert_eq!(found("(?i)\u{c9}", "\u{e9}"), ["\u{e9}"]);
+        assert_eq!(found("x|\\w", "\u{e9}ax"), ["a", "x"]);
     }
 
     #[test]

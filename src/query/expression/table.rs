@@ -41,6 +41,8 @@ pub enum Kind {
         max: usize,
         call: Plain,
     },
+    /// Its one argument is an expression, an array too.
+    Single(Plain),
     /// A function that is given the collation of the scope.
     Comparing {
         min: usize,
@@ -112,7 +114,7 @@ pub const OPERATORS: &[Operator] = &[
     f("$log10", 1, 1, arithmetic::log10),
     f("$pow", 2, 2, arithmetic::pow),
     f("$sqrt", 1, 1, arithmetic::sqrt),
-    f("$sigmoid", 1, 1, arithmetic::sigmoid),
+    Operator { name: "$sigmoid", kind: Kind::Single(arithmetic::sigmoid) },
     f("$bitAnd", 0, ANY, bits::and),
     f("$bitOr", 0, ANY, bits::or),
     f("$bitXor", 0, ANY, bits::xor),

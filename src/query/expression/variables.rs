@@ -1,6 +1,6 @@
 //! Variables: names while parsing, a stack of values while evaluating.
 
-use super::{Eval, FieldPath};
+use super::{Constants, Eval, FieldPath};
 use crate::script::Scripts;
 use document::fts::TextQuery;
 use document::{Collation, Result, Timestamp, Value, bail};
@@ -39,6 +39,7 @@ pub struct Variables {
     /// Whose score `{$meta: "textScore"}` is.
     text: Option<Arc<TextQuery>>,
     scripts: Scripts,
+    constants: Constants,
 }
 
 impl Variables {
@@ -81,6 +82,13 @@ impl Variables {
     pub fn with_scripts(mut self, scripts: &Scripts) -> Variables {
         self.scripts = scripts.clone();
         self
+    }
+    pub fn with_constants(mut self, constants: &Constants) -> Variables {
+        self.constants = constants.clone();
+        self
+    }
+    pub(super) fn constants(&self) -> &Constants {
+        &self.constants
     }
     pub fn scripts(&self) -> &Scripts {
         &self.scripts
@@ -208,6 +216,7 @@ impl From<&crate::QueryContext> for Variables {
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
             .with_scripts(&ctx.scripts)
+            .with_constants(&ctx.constants)
     }
 }
 impl From<&crate::QueryContext> for Vars {

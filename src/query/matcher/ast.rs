@@ -23,6 +23,9 @@ pub enum Node {
     Expr(Computed),
     Schema(Arc<Schema>),
     Text(Arc<TextQuery>),
+    /// `$_internalBucketGeoWithin`: of a bucket, that one of its measurements may have its place there. All buckets pass, since the
+    /// measurements are looked at when they are unpacked; an index narrows them.
+    MayHold(Leaf),
     /// `$where`.
     Script(Function),
     /// Keeps a document with this probability.
@@ -75,7 +78,15 @@ pub enum Comparison {
 
 /// A test with its own type, never true of a missing value.
 pub trait ElementTest: fmt::Debug + Send + Sync {
-    fn matches(&self, e: &Element<'_>) -> bool;
+    /// Whether a value passes.
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    fn matches(&self, e: &Element<'_>) -> Result<bool>;
+    /// The work of matching a value, in units of the meter; what every test takes is counted already.
+    fn units(&self, _e: &Element<'_>) -> usize {
+        0
+    }
     /// The operator and its argument, as explain prints them.
     fn describe(&self) -> Document;
     /// The test as one of a place.
@@ -224,7 +235,9 @@ impl Node {
             Node::Not(_) => (20, ""),
             Node::Nor(_) => (21, ""),
             Node::True | Node::False => (23, ""),
-            Node::Expr(_) | Node::Schema(_) | Node::Text(_) | Node::SampleRate { .. } => (24, ""),
+            Node::Expr(_) | Node::Schema(_) | Node::Text(_) | Node::MayHold(_) | Node::SampleRate { .. } => {
+                (24, "")
+            }
             Node::Script(_) => (25, ""),
         }
     }

@@ -8,6 +8,7 @@
 //! `{$exists: false}` are negations of the whole leaf, so that they hold when no value passes. Nothing is decoded but the values asked for.
 
 pub mod ast;
+pub(crate) mod interruptible;
 pub mod ops;
 pub mod parse;
 pub mod path;
@@ -23,7 +24,7 @@ use crate::{ParseContext, QueryContext};
 use document::fts::TextQuery;
 use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, bail, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
-use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
+use path::{ARRAY, DOCUMENT, LeafArrays, count_passed, find, inner, walk};
 use std::sync::Arc;
 
 /// A parsed filter.
@@ -48,6 +49,16 @@ impl Matcher {
         ops::text::check(&root)?;
         Ok(Matcher { root, filter: filter.to_owned() })
     }
+    /// Parses the filter of a command, whose constant expressions must have a value even if there is no document.
+    ///
+    /// # Errors
+    /// Those of [`Matcher::parse`] and of the expressions.
+    pub fn parse_checked(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
+        match ops::stands_in(filter, "$expr") {
+            true => ctx.checked(|ctx| Matcher::parse(filter, ctx)),
+            false => Matcher::parse(filter, ctx),
+        }
+    }
     /// Parses a filter of something else than a query: a validator, or the filter of a list. It knows no index and no sort, and
     /// runs no scripts.
     ///
@@ -57,9 +68,17 @@ impl Matcher {
         if let Some(name) = ["$text", "$where"].into_iter().find(|name| ops::stands_in(filter, name)) {
             bail!(BAD_VALUE, "{name} is not allowed in this context");
         }
-        let matcher = Matcher::parse(filter, ctx)?;
-        matcher.refuse_near()?;
-        Ok(matcher)
+        Matcher::parse_unsorted(filter, ctx)
+    }
+    /// Parses a filter where nothing sorts by distance, whatever is said of the distance.
+    ///
+    /// # Errors
+    /// 5626500 for `$near`, and those of [`Matcher::parse`].
+    pub fn parse_unsorted(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
+        match ops::geo::names_near(filter) {
+            true => Err(ops::geo::near_refused()),
+            false => Matcher::parse(filter, ctx),
+        }
     }
     /// Refuses `$near` where nothing sorts by distance.
     ///
@@ -67,10 +86,7 @@ impl Matcher {
     /// 5626500.
     pub fn refuse_near(&self) -> Result<()> {
         if self.near().is_some() {
-            bail!(
-                5626500,
-                "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
-            );
+            return Err(ops::geo::near_refused());
         }
         Ok(())
     }
@@ -218,7 +234,7 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
         Node::Expr(e) => e.eval_bool(doc),
         Node::Schema(s) => {
             meter::spend(doc.bytes().len() / 32)?;
-            Ok(s.matches(doc))
+            s.matches(doc)
         }
         Node::Text(q) => {
             meter::spend(doc.bytes().len() / 8)?;
@@ -226,7 +242,7 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
         }
         Node::Script(function) => function.test(doc),
         Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),
-        Node::True => Ok(true),
+        Node::True | Node::MayHold(_) => Ok(true),
         Node::False => Ok(false),
     }
 }
@@ -234,7 +250,9 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
 fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool> {
     // Most predicates are on a top-level field that is no array.
     if let [part] = &*leaf.path.parts {
-        match find(doc, &part.name) {
+        let found = find(doc, &part.name);
+        count_passed(doc, found.as_ref())?;
+        match found {
             None => return Ok(leaf.test.matches_missing()),
             Some(e) if e.tag() != ARRAY => return eval_test(&leaf.test, &e, &mut None),
             Some(_) => {}
@@ -263,15 +281,12 @@ fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<
 fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bool> {
     match test {
         Test::Compare(op, operand) => Ok(compare_matches(*op, operand, e)),
-        Test::In(set) => {
-            set.spend(e)?;
-            Ok(set.matches(e))
-        }
+        Test::In(set) => set.matches(e),
         Test::Exists => Ok(true),
         Test::Type(types) => Ok(types.contains(e.tag())),
         Test::Regex(p) => {
             p.spend(e.value_bytes().len())?;
-            Ok(p.matches(e))
+            p.matches(e)
         }
         Test::Size(n) => Ok(e.tag() == ARRAY && inner(e).iter().count() as i64 == *n),
         Test::ElemMatchObject(node) => elem_match(e, own, |item| match item.tag() {
@@ -279,7 +294,10 @@ fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bo
             _ => Ok(false),
         }),
         Test::ElemMatchValue(list) => elem_match(e, own, |item| eval_all(list, item)),
-        Test::Other(test) => Ok(test.matches(e)),
+        Test::Other(test) => {
+            meter::spend(test.units(e))?;
+            test.matches(e)
+        }
     }
 }
 

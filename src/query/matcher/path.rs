@@ -14,7 +14,7 @@
 //! path a.0   {a: [{x: 1}, 2]}       missing, {x: 1}    ("0" as a name in the document, then as the position)
 //! ```
 
-use document::{Doc, Element, Result};
+use document::{Doc, Element, Result, meter};
 
 pub const ARRAY: u8 = 0x04;
 pub const DOCUMENT: u8 = 0x03;
@@ -66,6 +66,29 @@ pub fn find<'d>(doc: Doc<'d>, name: &str) -> Option<Element<'d>> {
     doc.element(name)
 }
 
+/// Counts as work what was passed over on the way to a field, in a document where that may be much.
+///
+/// # Errors
+/// Those of [`meter::spend`].
+#[inline]
+pub fn count_passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> Result<()> {
+    match doc.bytes().len() > LARGE_BYTES {
+        true => meter::spend(passed(doc, found) / BYTES_A_UNIT),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> usize {
+    let bytes = doc.bytes();
+    found.map_or(bytes.len(), |e| e.whole().as_ptr() as usize - bytes.as_ptr() as usize)
+}
+
+/// In a document no larger a field is found as fast as one is compared.
+const LARGE_BYTES: usize = 4096;
+/// Bytes of a document that are passed over in the time of a unit of work, when its fields are small.
+const BYTES_A_UNIT: usize = 256;
+
 /// The document or array an element holds, as a document.
 #[inline]
 pub fn inner<'d>(e: &Element<'d>) -> Doc<'d> {
@@ -85,7 +108,9 @@ pub fn walk<'d>(
 ) -> Result<bool> {
     let (mut doc, mut parts) = (doc, parts);
     while let Some((first, rest)) = parts.split_first() {
-        let Some(e) = find(doc, &first.name) else { return visit(None, outer) };
+        let found = find(doc, &first.name);
+        count_passed(doc, found.as_ref())?;
+        let Some(e) = found else { return visit(None, outer) };
         match e.tag() {
             ARRAY => return walk_array(e, rest, leaf, outer, visit),
             _ if rest.is_empty() => return visit(Some(e), outer),

@@ -1,8 +1,10 @@
 //! Regular expressions of the query language: PCRE2 with the options i, m, s, x (and u, which is always on).
 
+use super::interruptible::{Effort, Interruptible};
 use document::{Element, Result, bail, err, meter};
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// A compiled pattern. It also equals a stored regular expression of the same pattern and options.
 pub struct Pattern {
@@ -10,7 +12,8 @@ pub struct Pattern {
     /// Sorted, as BSON wants them.
     pub options: String,
     regex: Regex,
-    backtracks: bool,
+    effort: Effort,
+    interruptible: OnceLock<Option<Interruptible>>,
 }
 
 impl fmt::Debug for Pattern {
@@ -22,45 +25,13 @@ impl fmt::Debug for Pattern {
 /// The longest pattern the real server accepts.
 pub(crate) const PATTERN_LENGTH_MAX: usize = 16384;
 
-/// Whether a pattern may backtrack without end: a repeated group that holds a repetition or a choice, or a reference back.
-/// Its matches run until PCRE's limit, some hundred milliseconds, and cannot be interrupted there.
-pub(crate) fn backtracks(pattern: &str) -> bool {
-    let mut open: Vec<bool> = Vec::new();
-    let (mut chars, mut closed) = (pattern.chars().peekable(), false);
-    while let Some(c) = chars.next() {
-        let was_closed = std::mem::take(&mut closed);
-        match c {
-            '\\' => match chars.next() {
-                Some('1'..='9' | 'g' | 'k') => return true,
-                _ => continue,
-            },
-            '(' => open.push(false),
-            ')' => {
-                closed = open.pop().unwrap_or(false);
-                if closed && let Some(outer) = open.last_mut() {
-                    *outer = true;
-                }
-            }
-            '*' | '+' | '{' if was_closed => return true,
-            '*' | '+' | '{' | '|' => {
-                if let Some(group) = open.last_mut() {
-                    *group = true;
-                }
-            }
-            _ => {}
-        }
-    }
-    false
+/// Units of work of compiling a pattern.
+pub(crate) fn compile_units(pattern: &str) -> usize {
+    COMPILE_UNITS + COMPILE_UNITS_A_BYTE * pattern.len()
 }
 
-/// Units of work of one match over so many bytes. One that may backtrack without end is counted as if it did, so that
-/// it does not hold a worker.
-pub(crate) fn match_units(backtracks: bool, bytes: usize) -> usize {
-    match backtracks && bytes > 24 {
-        true => 5 * meter::QUANTUM as usize,
-        false => 2 + bytes / 32,
-    }
-}
+const COMPILE_UNITS: usize = 2000;
+const COMPILE_UNITS_A_BYTE: usize = 20;
 
 impl Pattern {
     pub fn compile(source: &str, options: &str) -> Result<Pattern> {
@@ -76,6 +47,7 @@ impl Pattern {
         if options.contains('\0') {
             bail!(51108, "Regular expression options string cannot contain an embedded null byte");
         }
+        meter::spend(compile_units(source))?;
         let mut builder = RegexBuilder::new();
         builder.utf(true).ucp(false).jit_if_available(true);
         for flag in options.chars() {
@@ -101,7 +73,8 @@ impl Pattern {
             source: source.to_string(),
             options: sorted.into_iter().collect(),
             regex,
-            backtracks: backtracks(source),
+            effort: Effort::of(source, options),
+            interruptible: OnceLock::new(),
         })
     }
 
@@ -110,27 +83,43 @@ impl Pattern {
     /// # Errors
     /// Those of [`meter::spend`].
     pub fn spend(&self, bytes: usize) -> Result<()> {
-        meter::spend(match_units(self.backtracks, bytes))
+        meter::spend(self.effort.units(bytes))
     }
 
-    pub fn is_match(&self, text: &[u8]) -> bool {
-        self.regex.is_match(text).unwrap_or(false)
+    /// Whether it matches in a text. What PCRE gives up does not match, as on the real server.
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn is_match(&self, text: &[u8]) -> Result<bool> {
+        let plainly = || Ok(self.regex.is_match(text).unwrap_or(false));
+        if !self.effort.is_long(text.len()) {
+            return plainly();
+        }
+        let Ok(valid) = std::str::from_utf8(text) else { return Ok(false) };
+        let compile = || Interruptible::compile(&self.source, &self.options, self.effort);
+        match self.interruptible.get_or_init(compile) {
+            Some(interruptible) => Ok(matches!(interruptible.find(valid, 0)?, Ok(Some(_)))),
+            None => plainly(),
+        }
     }
 
     /// Strings and symbols that match, and the regular expression itself.
-    pub fn matches(&self, e: &Element<'_>) -> bool {
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn matches(&self, e: &Element<'_>) -> Result<bool> {
         match e.tag() {
             0x02 | 0x0E => {
                 let b = e.value_bytes();
-                b.get(4..b.len().saturating_sub(1)).is_some_and(|text| self.is_match(text))
+                b.get(4..b.len().saturating_sub(1)).map_or(Ok(false), |text| self.is_match(text))
             }
-            0x0B => match e.value() {
+            0x0B => Ok(match e.value() {
                 document::ValueRef::Regex(source, options) => {
                     source == self.source && options == self.options
                 }
                 _ => false,
-            },
-            _ => false,
+            }),
+            _ => Ok(false),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A filter's tree as a document again, in the normal form explain prints.
 
 use crate::matcher::ast::{Comparison, Condition, InSet, Leaf, Node, Test, TypeSet};
+use crate::matcher::ops::geo;
 use document::{Document, Regex, Value, doc};
 
 /// The filter in normal form: `{a: 1}` becomes `{a: {$eq: 1}}`.
@@ -23,6 +24,7 @@ pub fn node(n: &Node) -> Document {
         Node::Expr(e) => doc! {"$expr": e.source()},
         Node::Schema(_) => doc! {"$jsonSchema": Document::new()},
         Node::Text(q) => doc! {"$text": q.spec()},
+        Node::MayHold(leaf) => geo::shown_of_bucket(leaf),
         Node::Script(function) => doc! {"$where": Value::JavaScript(function.code().to_string())},
         Node::SampleRate { rate, .. } => doc! {"$sampleRate": *rate},
     }

@@ -218,3 +218,20 @@ fn equalities_are_given_to_the_planner_and_to_targeting() {
     assert_eq!(m.tests_of("c").count(), 1);
     let _ = array![1];
 }
+
+/// Otherwise no deadline is looked at between documents, of which each takes milliseconds.
+#[test]
+fn a_comparison_with_many_shapes_counts_as_much_work() {
+    let spent = |shapes: usize| {
+        let polygons = vec![array![[[0, 0], [1, 0], [1, 1], [0, 0]]]; shapes];
+        let shape = doc! { "type": "MultiPolygon", "coordinates": polygons };
+        let filter = matcher(doc! { "at": { "$geoIntersects": { "$geometry": shape } } }).unwrap();
+        let place = doc! { "at": [50, 50] }.to_doc_buf();
+        document::meter::within(&mut document::meter::Oversight::default(), || {
+            let before = document::meter::spent();
+            assert!(!filter.matches(place.doc()).unwrap());
+            document::meter::spent() - before
+        })
+    };
+    assert!(spent(200) > 20 * spent(1));
+}

@@ -256,7 +256,7 @@ impl Stage for Running {
             if self.space.is_none() {
                 bail!(
                     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                    "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in."
+                    "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in."
                 );
             }
             self.spill()?;

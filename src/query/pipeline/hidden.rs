@@ -37,6 +37,11 @@ fn reach<'a>(stages: &'a [Value], hidden: &[Hidden]) -> &'a [Value] {
     &stages[..end]
 }
 
+/// Whether an expression is a field of the server's own, in which metadata stand.
+pub(super) fn is_read_by(v: &Value) -> bool {
+    v.as_str().is_some_and(|path| path.starts_with("$__internal_"))
+}
+
 /// Whether a stage, or a part of one, asks for one of these.
 pub(super) fn asks_for(v: &Value, hidden: &[Hidden]) -> bool {
     if field_of(v, hidden).is_some() {

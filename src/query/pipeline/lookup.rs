@@ -14,7 +14,7 @@ use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::spill::Space;
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
-use crate::expression::{Expression, FieldPath, Vars};
+use crate::expression::{Constants, Expression, FieldPath, Vars};
 use crate::matcher::Matcher;
 use document::fts::TextIndex;
 use document::{
@@ -175,6 +175,8 @@ fn joined(ctx: &Context, namespace: &Namespace, stages: &[Value]) -> Result<Cont
     let mut inner = ctx.clone();
     inner.namespace = namespace.clone();
     inner.in_join = true;
+    // What never runs is never optimised.
+    inner.query.constants = Constants::default();
     (inner.query.text, inner.query.text_index) = (None, None);
     let first = stages.first().filter(|stage| super::text::is_text_match(stage));
     if let Some(filter) = first.and_then(Value::as_document).and_then(|d| d.get_document("$match")) {

@@ -44,7 +44,7 @@ pub use distinct_group::DistinctGroup;
 pub use execution::Execution;
 pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
 pub use optimize::optimize;
-pub use parse::{parse, refuse_own};
+pub use parse::{parse, parse_checked, refuse_own};
 pub use split::{MergeKind, Split, split};
 pub use stage::{Batch, Flow, Stage};
 

@@ -1,7 +1,9 @@
 //! From an array of stage documents to a [`Pipeline`].
 
+use super::stages::host_stages;
 use super::table::{self, Kind};
 use super::{Context, Namespace, Parsed, ParsedKind, Pipeline, fusion};
+use crate::expression::Constants;
 use document::{Doc, Document, Result, Value, ValueRef, bail};
 
 /// The most stages a pipeline may have.
@@ -15,6 +17,18 @@ pub fn parse(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     check_collection(&pipeline, ctx)?;
     check_positions(&pipeline)?;
     super::stages::change_stream::check_pipeline(&pipeline)?;
+    Ok(pipeline)
+}
+
+/// Parses the pipeline of a command, whose constant expressions must have a value even if there is no document.
+///
+/// # Errors
+/// Those of [`parse`] and, in the phase [`document::error::Phase::Constant`], of the expressions.
+pub fn parse_checked(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
+    let mut ctx = ctx.clone();
+    ctx.query.constants = Constants::checked();
+    let pipeline = parse(stages, &ctx)?;
+    ctx.query.constants.check()?;
     Ok(pipeline)
 }
 
@@ -136,7 +150,7 @@ pub fn parse_nested(owner: &str, stages: &[Value], ctx: &Context, refusal: i32) 
         bail!(232, "Maximum number of nested sub-pipelines exceeded. Limit is {NESTING_MAX}");
     }
     if owner == "$facet" {
-        check_facet(stages)?;
+        check_facet(stages, ctx)?;
     }
     let p = parse_stages(stages, ctx)?;
     for s in &p.stages {
@@ -164,9 +178,10 @@ pub fn parse_nested(owner: &str, stages: &[Value], ctx: &Context, refusal: i32) 
 }
 
 /// Names that a `$facet` refuses, in its own pipelines and in those of the joins in them.
-fn check_facet(stages: &[Value]) -> Result<()> {
+fn check_facet(stages: &[Value], ctx: &Context) -> Result<()> {
     for (name, spec) in stages.iter().filter_map(Value::as_document).filter_map(Document::first) {
         if table::find(name).is_some_and(|r| !r.in_facet) {
+            host_stages::check_place(name, ctx)?;
             bail!(40600, "{name} is not allowed to be used within a $facet stage");
         }
         if matches!(name, "$lookup" | "$unionWith")
@@ -178,7 +193,7 @@ fn check_facet(stages: &[Value]) -> Result<()> {
             };
             let inner = if begins_with(inner, "$documents") { &inner[1..] } else { inner };
             let own: Vec<Value> = inner.iter().filter(|stage| !writes(stage)).cloned().collect();
-            check_facet(&own)?;
+            check_facet(&own, ctx)?;
         }
     }
     Ok(())

@@ -45,7 +45,7 @@ impl Stage for Running {
         if self.sorter.is_over() {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "PlanExecutor error during aggregation :: caused by :: Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
                 self.sorter.limit()
             );
         }

@@ -110,21 +110,26 @@ impl Intervals {
         self
     }
 
+    /// What is in both, by going through the two lists once: both are in order, and no two intervals of one touch.
     pub fn intersect(&self, other: &Intervals) -> Intervals {
         let mut list = Vec::new();
-        for a in &self.list {
-            for b in &other.list {
-                let (lo, lo_inclusive) = match compare_values(&a.lo, &b.lo) {
-                    Ordering::Greater => (&a.lo, a.lo_inclusive),
-                    Ordering::Less => (&b.lo, b.lo_inclusive),
-                    Ordering::Equal => (&a.lo, a.lo_inclusive && b.lo_inclusive),
-                };
-                let (hi, hi_inclusive) = match compare_values(&a.hi, &b.hi) {
-                    Ordering::Less => (&a.hi, a.hi_inclusive),
-                    Ordering::Greater => (&b.hi, b.hi_inclusive),
-                    Ordering::Equal => (&a.hi, a.hi_inclusive && b.hi_inclusive),
-                };
-                list.push(Interval { lo: lo.clone(), lo_inclusive, hi: hi.clone(), hi_inclusive });
+        let (mut at, mut other_at) = (0, 0);
+        while let (Some(a), Some(b)) = (self.list.get(at), other.list.get(other_at)) {
+            let (lo, lo_inclusive) = match compare_values(&a.lo, &b.lo) {
+                Ordering::Greater => (&a.lo, a.lo_inclusive),
+                Ordering::Less => (&b.lo, b.lo_inclusive),
+                Ordering::Equal => (&a.lo, a.lo_inclusive && b.lo_inclusive),
+            };
+            let ends = compare_values(&a.hi, &b.hi);
+            let (hi, hi_inclusive) = match ends {
+                Ordering::Less => (&a.hi, a.hi_inclusive),
+                Ordering::Greater => (&b.hi, b.hi_inclusive),
+                Ordering::Equal => (&a.hi, a.hi_inclusive && b.hi_inclusive),
+            };
+            list.push(Interval { lo: lo.clone(), lo_inclusive, hi: hi.clone(), hi_inclusive });
+            match ends {
+                Ordering::Greater => other_at += 1,
+                _ => at += 1,
             }
         }
         let mut out = Intervals::of(list, self.exact && other.exact);
@@ -321,15 +326,21 @@ fn of_extreme(op: Comparison, v: Value) -> Option<Intervals> {
 }
 
 fn of_set(set: &InSet) -> Option<Intervals> {
-    let mut out = Intervals::of(Vec::new(), true);
+    let (mut exact, mut takes_missing) = (true, false);
     let mut points = Vec::with_capacity(set.values.len());
     for operand in &set.values {
         match operand.value() {
-            ValueRef::Null | ValueRef::Array(_) => out = out.union(of_comparison(Comparison::Eq, operand)?),
+            ValueRef::Null | ValueRef::Array(_) => {
+                let of_one = of_comparison(Comparison::Eq, operand)?;
+                exact &= of_one.exact;
+                takes_missing |= of_one.takes_missing;
+                points.extend(of_one.list);
+            }
             _ => points.push(Interval::point(comparable(operand))),
         }
     }
-    out = out.union(Intervals::of(points, true));
+    // Ordered and merged once: a set may be large.
+    let mut out = Intervals { takes_missing, ..Intervals::of(points, exact) };
     for pattern in &set.patterns {
         out = out.union(of_pattern(pattern));
     }

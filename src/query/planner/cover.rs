@@ -64,6 +64,7 @@ fn paths<'a>(node: &'a Node, out: &mut Vec<&'a str>) -> bool {
         }
         Node::True | Node::False => true,
         Node::Expr(_) | Node::Schema(_) | Node::Text(_) | Node::Script(_) | Node::SampleRate { .. } => false,
+        Node::MayHold(_) => false,
     }
 }
 

@@ -37,7 +37,7 @@ use candidates::SCANS_MAX;
 use document::key_values::Kinds;
 use document::multikey::MultikeyPaths;
 use document::wildcard::Wildcard;
-use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
+use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail, meter};
 use geo::cells::Layout;
 use std::sync::Arc;
 
@@ -324,7 +324,7 @@ pub fn plans(request: &Request<'_>) -> Result<Vec<Plan>> {
     {
         return Ok(vec![merged]);
     }
-    let plan = match union(request) {
+    let plan = match union(request, usize::MAX)? {
         Some(plan) => plan,
         None if text::is_nested(request.filter.root()) => bail!(
             NO_QUERY_EXECUTION_PLANS,
@@ -379,7 +379,7 @@ fn by_wildcard(request: &Request<'_>, sort: Option<&SortSpec>, index: &IndexInfo
     if let Some(best) = rank::best(candidates::all(request.filter, sort, indexes)) {
         return best.into_plan(sort);
     }
-    match union(&Request { indexes, ..*request }) {
+    match union(&Request { indexes, ..*request }, usize::MAX)? {
         Some(plan) => with_sort(plan, sort),
         None => bail!(
             NO_QUERY_EXECUTION_PLANS,
@@ -459,33 +459,30 @@ fn residual(conjuncts: &[Node], keep: impl Fn(usize) -> bool) -> Matcher {
     Matcher::from_node(Node::and(kept), DocBuf::new())
 }
 
-/// The first disjunction and its place among the conjuncts.
-fn disjunction(filter: &Matcher) -> Option<(usize, &[Node])> {
-    filter.root().conjuncts().iter().enumerate().find_map(|(i, n)| match n {
+/// The disjunctions among the conjuncts, with their places there.
+fn disjunctions(root: &Node) -> impl Iterator<Item = (usize, &[Node])> {
+    root.conjuncts().iter().enumerate().filter_map(|(i, n)| match n {
         Node::Or(branches) => Some((i, branches.as_slice())),
         _ => None,
     })
 }
 
-/// The filters of the branches of the first disjunction, each with everything else that is asked; none that nothing matches.
-fn disjuncts(filter: &Matcher) -> Option<Vec<Matcher>> {
-    let conjuncts = filter.root().conjuncts();
-    let (at, branches) = disjunction(filter)?;
-    let whole = |branch: &Node| {
-        let mut nodes: Vec<Node> = vec![branch.clone()];
-        nodes.extend(conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()));
-        Matcher::from_node(Node::and(nodes), DocBuf::new())
-    };
-    Some(branches.iter().map(whole).filter(|filter| !filter.is_always_false()).collect())
+/// The filter of a branch of the disjunction at a place, with everything else that is asked: the disjunctions of the branch stand first.
+/// `None`: nothing matches it.
+fn disjunct(filter: &Matcher, at: usize, branch: &Node) -> Option<Matcher> {
+    let others = filter.root().conjuncts().iter().enumerate().filter(|(i, _)| *i != at);
+    let nodes = std::iter::once(branch).chain(others.map(|(_, n)| n)).cloned().collect();
+    Some(Matcher::from_node(Node::and(nodes), DocBuf::new())).filter(|filter| !filter.is_always_false())
 }
 
 /// A disjunction whose every branch an index delivers in the order asked for, in a bounded number of scans.
 fn merge(request: &Request<'_>, sort: &SortSpec) -> Option<Plan> {
-    if sort.by_score() || disjunction(request.filter)?.1.len() > SCANS_MAX {
+    let (at, of) = disjunctions(request.filter.root()).next()?;
+    if sort.by_score() || of.len() > SCANS_MAX {
         return None;
     }
     let mut branches = Vec::new();
-    let filters = disjuncts(request.filter)?;
+    let filters: Vec<Matcher> = of.iter().filter_map(|branch| disjunct(request.filter, at, branch)).collect();
     let mut left = filters.len();
     for filter in filters {
         left -= 1;
@@ -504,27 +501,50 @@ fn merge(request: &Request<'_>, sort: &SortSpec) -> Option<Plan> {
     }
 }
 
-/// A disjunction whose every branch an index answers.
-fn union(request: &Request<'_>) -> Option<Plan> {
-    let filters = disjuncts(request.filter)?;
-    let mut plans = Vec::with_capacity(filters.len());
-    for filter in filters {
-        if let Some(query) = filter.text() {
-            plans.push(text::plan(&Request { filter: &filter, ..*request }, query).ok()?);
-            continue;
+/// The plan of a disjunction whose every branch an index answers, among the first `own` of the filter. A branch is divided further by
+/// the disjunctions in it, and not by those beside it: one of those serves all branches alike, or none.
+///
+/// # Errors
+/// Those of [`meter::spend`].
+fn union(request: &Request<'_>, own: usize) -> Result<Option<Plan>> {
+    for (at, branches) in disjunctions(request.filter.root()).take(own) {
+        if let Some(plan) = union_of(request, at, branches)? {
+            return Ok(Some(plan));
         }
-        let id = by_id(&filter, request.id_collation).filter(|_| request.hint.is_none());
-        plans.push(match id {
-            Some(plan) => plan,
-            None => match rank::best(candidates::all(&filter, None, request.indexes)) {
-                Some(best) => Plan::Index { scan: best.scan, filter: best.filter },
-                None => union(&Request { filter: &filter, ..*request })?,
-            },
-        });
     }
-    match plans.len() {
+    Ok(None)
+}
+
+fn union_of(request: &Request<'_>, at: usize, branches: &[Node]) -> Result<Option<Plan>> {
+    let mut plans = Vec::with_capacity(branches.len());
+    for branch in branches {
+        meter::spend(CONJUNCT_UNITS * request.filter.root().conjuncts().len())?;
+        let Some(filter) = disjunct(request.filter, at, branch) else { continue };
+        let own = disjunctions(branch).count();
+        match branch_plan(&Request { filter: &filter, ..*request }, own)? {
+            Some(plan) => plans.push(plan),
+            None => return Ok(None),
+        }
+    }
+    Ok(match plans.len() {
         0 => Some(Plan::Eof),
         1 => plans.pop(),
         _ => Some(Plan::Or(plans)),
+    })
+}
+
+/// What a condition costs to be copied and to be looked at for each index, in units of the meter.
+const CONJUNCT_UNITS: usize = 5;
+
+fn branch_plan(request: &Request<'_>, own: usize) -> Result<Option<Plan>> {
+    if let Some(query) = request.filter.text() {
+        return Ok(text::plan(request, query).ok());
+    }
+    if let Some(plan) = by_id(request.filter, request.id_collation).filter(|_| request.hint.is_none()) {
+        return Ok(Some(plan));
+    }
+    match rank::best(candidates::all(request.filter, None, request.indexes)) {
+        Some(best) => Ok(Some(Plan::Index { scan: best.scan, filter: best.filter })),
+        None => union(request, own),
     }
 }

@@ -52,6 +52,12 @@ fn implies_leaf(have: &Leaf, wanted: &Leaf) -> bool {
         (Test::In(set), Test::Compare(op, limit)) if set.patterns.is_empty() => {
             set.values.iter().all(|v| comparison_implies(Comparison::Eq, v, *op, limit))
         }
+        (Test::In(a), Test::In(b)) if a.patterns.is_empty() && a.collation == b.collation => {
+            let within = |v: &Operand| {
+                b.values.binary_search_by(|w| b.collation.compare(w.value(), v.value())).is_ok()
+            };
+            a.values.iter().all(within)
+        }
         (Test::In(a), Test::In(b)) if a.patterns.is_empty() => {
             a.values.iter().all(|v| b.values.iter().any(|w| order(v, w) == Some(Ordering::Equal)))
         }

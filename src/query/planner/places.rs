@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The predicates on places at `path` among the conjuncts.
 fn predicates<'a>(filter: &'a Matcher, path: &'a str) -> impl Iterator<Item = &'a Geo> {
     filter.root().conjuncts().iter().filter_map(move |node| match node {
-        Node::Leaf(leaf) if &*leaf.path.text == path => match &leaf.test {
+        Node::Leaf(leaf) | Node::MayHold(leaf) if &*leaf.path.text == path => match &leaf.test {
             Test::Other(test) => test.geo(),
             _ => None,
         },
@@ -28,7 +28,7 @@ fn serves(layout: &Layout, test: &Geo) -> bool {
     match (&test.kind, layout) {
         (Kind::Near(near), Layout::Sphere(_)) => near.metric != Metric::Flat,
         (Kind::Near(near), Layout::Plane(_)) => near.metric != Metric::Metres,
-        (Kind::Within(region) | Kind::Intersects(region), layout) => layout.ranges(region).is_some(),
+        (Kind::Within(region) | Kind::Intersects(region), layout) => layout.reads(region),
     }
 }
 
@@ -145,7 +145,10 @@ impl Rings {
         candidate.map_or(Plan::Eof, |c| Plan::Index { scan: c.scan, filter: c.filter })
     }
     /// Whether a document's place is farther away than this.
-    pub fn is_beyond(&self, reach: f64, doc: Doc<'_>) -> bool {
-        self.near.distance_at(&self.path, doc).is_some_and(|distance| distance > reach)
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn is_beyond(&self, reach: f64, doc: Doc<'_>) -> Result<bool> {
+        Ok(self.near.distance_at(&self.path, doc)?.is_some_and(|distance| distance > reach))
     }
 }

@@ -60,7 +60,7 @@ pub(super) enum FieldKind {
     Ascending,
     Descending,
     Hashed,
-    /// Ids of cells: of a `2dsphere` or `2d` index.
+    /// Ids of cells: of a `2dsphere`, `2d` or `2dsphere_bucket` index.
     Place,
 }
 
@@ -69,7 +69,9 @@ impl FieldKind {
     pub(super) fn of(v: &Value) -> Option<FieldKind> {
         match v {
             Value::String(s) if s == "hashed" => Some(FieldKind::Hashed),
-            Value::String(s) if s == "2dsphere" || s == "2d" => Some(FieldKind::Place),
+            Value::String(s) if ["2d", "2dsphere", "2dsphere_bucket"].contains(&s.as_str()) => {
+                Some(FieldKind::Place)
+            }
             v if v.is_number() => Some(if document::number::as_f64(v)? < 0.0 {
                 FieldKind::Descending
             } else {

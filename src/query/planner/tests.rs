@@ -117,6 +117,21 @@ fn sparse_and_partial_indexes_answer_only_what_they_hold() {
     assert!(matches!(planned(doc! {"a": 1, "b": {"$gt": 4}}, None, &partial), Plan::CollScan { .. }));
 }
 
+/// One of them suffices. Each branch of one was divided by the next one, twice as many for each.
+#[test]
+fn disjunctions_beside_one_another_are_not_multiplied() {
+    let indexes = [index("_id_", doc! {"_id": 1}), index("a_1", doc! {"a": 1}), index("b_1", doc! {"b": 1})];
+    let mut all: Vec<Value> = (0..60).map(|i| doc! {"$or": [{"s": i}, {"t": i}]}.into()).collect();
+    all.push(doc! {"$or": [{"a": 1}, {"$or": [{"a": 2}, {"b": 3}], "s": 1}]}.into());
+    let plan = planned(doc! {"$and": all}, None, &indexes);
+    let Plan::Or(branches) = plan else { panic!("{plan:?}") };
+    assert!(
+        matches!(&branches[..], [Plan::Or(inner), Plan::Index { .. }] if inner.len() == 2),
+        "{branches:?}"
+    );
+    assert_eq!(bounds_of(&branches[1]), "a_1 a: [1, 1]");
+}
+
 #[test]
 fn one_id_is_looked_up_and_a_disjunction_is_a_union() {
     let indexes = [index("_id_", doc! {"_id": 1}), index("a_1", doc! {"a": 1})];
@@ -263,6 +278,19 @@ fn a_plan_finds_exactly_what_a_scan_finds() {
             assert_eq!(found, expected, "round {round}: {text:?} on {d:?} by {index:?}\n{plan:?}");
         }
     }
+}
+
+/// Planning for them would take minutes if every member were merged into those before it, or compared with every other.
+#[test]
+fn large_sets_are_put_in_order_once() {
+    let set = |member: fn(i32) -> Value| (0..150_000).map(member).collect::<Vec<Value>>();
+    let indexes = [IndexInfo { multikey: true, ..index("a_1", doc! {"a": 1}) }, index("b_1", doc! {"b": 1})];
+    let pairs = set(|i| Value::Array(vec![Value::Int32(i), Value::Int32(0)]));
+    // There are more ranges than a scan of an index takes.
+    let scans_all = |filter: Document| matches!(planned(filter, None, &indexes), Plan::CollScan { .. });
+    assert!(scans_all(doc! {"a": {"$in": pairs}}));
+    let (twos, threes) = (set(|i| Value::Int32(2 * i)), set(|i| Value::Int32(3 * i)));
+    assert!(scans_all(doc! {"$and": [{"b": {"$in": twos}}, {"b": {"$in": threes}}]}));
 }
 
 /// The plan of a filter, a sort and some indexes, all of them exact.

@@ -18,7 +18,7 @@ use crate::computed::Computed;
 use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
 use crate::matcher::{Matcher, path::LeafArrays};
 use crate::names::Names;
-use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail};
+use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail, meter};
 use std::sync::Arc;
 
 /// A parsed projection.
@@ -306,19 +306,13 @@ fn set_computed_below(v: &mut document::Value, parts: &[&str], value: &Option<do
 fn matched_position(matcher: &Matcher, doc: Doc<'_>) -> Result<usize> {
     match matcher.matches_with_position(doc)? {
         (true, Some(at)) => Ok(at),
-        _ => bail!(
-            51246,
-            "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array"
-        ),
+        _ => bail!(51246, "positional operator '.$' couldn't find a matching element in the array"),
     }
 }
 
 fn positional(array: Doc<'_>, position: usize) -> Result<DocBuf> {
     let Some(item) = array.iter().nth(position) else {
-        bail!(
-            51247,
-            "Executor error during find command :: caused by :: positional operator '.$' element mismatch"
-        );
+        bail!(51247, "positional operator '.$' element mismatch");
     };
     Ok(DocWriter::build(|w| w.element_as("0", &item)))
 }
@@ -395,9 +389,12 @@ fn cut_value(
 /// Whether the path meets an array in `doc`.
 pub(crate) fn meets_array(doc: Doc<'_>, path: &Path) -> bool {
     let mut met = false;
-    let _ = walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, outer| {
-        met |= outer.is_some() || e.is_some_and(|e| matches!(e.value(), ValueRef::Array(_)));
-        Ok(met)
+    // Nothing else in it fails than the end of the operation's time, which is seen elsewhere.
+    let _ = meter::unbroken(|| {
+        walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, outer| {
+            met |= outer.is_some() || e.is_some_and(|e| matches!(e.value(), ValueRef::Array(_)));
+            Ok(met)
+        })
     });
     met
 }

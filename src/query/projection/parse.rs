@@ -249,10 +249,7 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
                 bail!(31276, "Cannot specify more than one positional projection per query.");
             }
             if has_expr(filter.root()) {
-                bail!(
-                    224,
-                    "Executor error during find command :: caused by :: $expr is not allowed in the context of a positional projection"
-                );
+                bail!(224, "$expr is not allowed in the context of a positional projection");
             }
             insert(&mut p.tree, &path, Branch::Leaf, &path)?;
             p.positional = Some((Path::new(&path), Arc::new(filter.clone())));

@@ -118,7 +118,7 @@ impl SortSpec {
     pub fn key(&self, doc: Doc<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.components.len() * 12);
         if let Some((path, near)) = self.near.as_deref() {
-            let distance = near.distance_at(path, doc).unwrap_or(f64::INFINITY);
+            let distance = near.distance_at(path, doc)?.unwrap_or(f64::INFINITY);
             key_string::append(&mut out, ValueRef::Double(distance), false);
             return Ok(out);
         }

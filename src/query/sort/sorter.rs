@@ -81,7 +81,7 @@ impl Sorter {
         if self.memory_bytes > self.memory_bytes_max {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
                 self.memory_bytes_max
             );
         }

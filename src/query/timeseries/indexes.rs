@@ -1,7 +1,7 @@
 //! Indexes of a time series collection, in terms of its buckets.
 //!
-//! A field of measurements is indexed by the least and the greatest value a bucket has of it; the meta field is a field of
-//! the bucket.
+//! A field of measurements is indexed by the least and the greatest value a bucket has of it, or, if it is a place, by the cells of
+//! all that a bucket holds; the meta field is a field of the bucket.
 
 use super::Options;
 use document::compare::compare_values;
@@ -28,10 +28,7 @@ pub fn bucket_key(key: &Document, options: &Options) -> Result<Document> {
             continue;
         }
         match (kind.as_str(), document::number::as_f64(kind)) {
-            (Some("2dsphere"), _) => bail!(
-                NOT_IMPLEMENTED,
-                "indexes of kind '2dsphere' on measurements of a time-series collection are not implemented"
-            ),
+            (Some("2dsphere"), _) => out.push(format!("data.{path}"), "2dsphere_bucket"),
             (Some(kind), _) => bail!(
                 CANNOT_CREATE_INDEX,
                 "Invalid index key for a time-series collection: indexes of kind '{kind}' on measurements are not supported"

@@ -1,9 +1,11 @@
 //! What a filter on measurements says of their buckets.
 //!
 //! Every bucket with a measurement that matches passes; others may. Only what is said of the meta field, which all rows of
-//! a bucket share, and of time, of which a bucket knows the least and the greatest, is carried over.
+//! a bucket share, of time, of which a bucket knows the least and the greatest, and of places, by which buckets may be indexed,
+//! is carried over.
 
 use super::Options;
+use crate::matcher::ops::geo::OF_BUCKET;
 use document::{Document, Value, doc};
 
 /// The filter for buckets; none where nothing can be said.
@@ -36,6 +38,8 @@ fn said_of(filter: &Document, options: &Options, by_span: bool) -> Option<Docume
                 if let Some(rest) = options.below_meta(name) {
                     let path = format!("meta{rest}");
                     parts.push(Value::Document(doc! { path: value.clone() }));
+                } else if let Some(region) = region_of(value) {
+                    parts.push(Value::Document(may_hold(name, region)));
                 }
             }
         }
@@ -44,6 +48,17 @@ fn said_of(filter: &Document, options: &Options, by_span: bool) -> Option<Docume
         0 => None,
         _ => Some(doc! { "$and": parts }),
     }
+}
+
+/// What a predicate on places asks for.
+fn region_of(value: &Value) -> Option<&Document> {
+    let operators = value.as_document()?;
+    operators.get_document("$geoWithin").or_else(|| operators.get_document("$geoIntersects"))
+}
+
+/// The filter for buckets in which a measurement may have its place in a region.
+pub(super) fn may_hold(field: &str, region: &Document) -> Document {
+    doc! { OF_BUCKET: { "withinRegion": region.clone(), "field": field } }
 }
 
 fn on_time(value: &Value, options: &Options, by_span: bool, parts: &mut Vec<Value>) {

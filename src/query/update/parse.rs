@@ -15,7 +15,7 @@ pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &QueryContext) 
             if !array_filters.is_empty() {
                 bail!(FAILED_TO_PARSE, "arrayFilters may not be specified for pipeline-syle updates");
             }
-            Ok(Kind::Pipeline(pipeline::Steps::parse(stages, ctx)?))
+            ctx.checked(|ctx| pipeline::Steps::parse(stages, ctx)).map(Kind::Pipeline)
         }
         Value::Document(d) if d.keys().next().is_some_and(|k| k.starts_with('$')) => {
             Ok(Kind::Operators(operators(d, array_filters, ctx)?))

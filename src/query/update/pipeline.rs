@@ -6,7 +6,8 @@ use crate::depth;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
 use crate::sort::field_path;
-use document::{Doc, DocBuf, Document, Result, Value, bail};
+use document::{Doc, DocBuf, Document, Result, Value, bail, meter};
+use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Vec<Step>);
@@ -146,11 +147,12 @@ impl Step {
     fn apply(&self, doc: Doc<'_>) -> Result<DocBuf> {
         match self {
             Step::Set(list) => {
-                let mut tree = doc.to_document();
+                let mut fields = Fields::of(doc.to_document(), list.len());
                 for (path, expression) in list {
-                    set(&mut tree, path, &expression.eval(doc)?);
+                    meter::spend(1)?;
+                    fields.set(path, &expression.eval(doc)?);
                 }
-                Ok(tree.to_doc_buf())
+                Ok(fields.into_document().to_doc_buf())
             }
             Step::Project(p) => {
                 let mut out = Vec::with_capacity(doc.bytes().len());
@@ -168,6 +170,54 @@ impl Step {
                 ),
             },
         }
+    }
+}
+
+/// With more paths to set than this the fields of the document are found by hash.
+const LINEAR_MAX: usize = 16;
+
+/// A document of which many fields are set: each is found without looking through the others.
+struct Fields {
+    document: Document,
+    /// Where each field stands, of several of one name the first; `None` where few are set.
+    places: Option<HashMap<String, usize>>,
+    /// Those that are removed, which the others still stand between.
+    gone: HashSet<usize>,
+}
+
+impl Fields {
+    fn of(document: Document, paths: usize) -> Fields {
+        let places = (paths > LINEAR_MAX).then(|| {
+            let mut places = HashMap::with_capacity(document.len() + paths);
+            for (i, name) in document.keys().enumerate() {
+                places.entry(name.to_string()).or_insert(i);
+            }
+            places
+        });
+        Fields { document, places, gone: HashSet::new() }
+    }
+    fn set(&mut self, path: &[String], value: &Option<Value>) {
+        let Some(places) = &mut self.places else { return set(&mut self.document, path, value) };
+        let Some((first, rest)) = path.split_first() else { return };
+        let Some(&at) = places.get(first).filter(|at| !self.gone.contains(at)) else {
+            let mut new = Document::new();
+            set(&mut new, path, value);
+            if !new.is_empty() {
+                places.insert(first.clone(), self.document.len());
+                self.document.0.append(&mut new.0);
+            }
+            return;
+        };
+        match (rest, value) {
+            ([], None) => drop(self.gone.insert(at)),
+            ([], Some(value)) => self.document.0[at].1 = value.clone(),
+            (rest, value) => set_in(&mut self.document.0[at].1, rest, value),
+        }
+    }
+    fn into_document(self) -> Document {
+        let Fields { document, gone, .. } = self;
+        let kept = document.0.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
+        Document(kept.map(|(_, field)| field).collect())
     }
 }
 

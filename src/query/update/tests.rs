@@ -271,3 +271,18 @@ fn updates_of_long_arrays_can_be_interrupted() {
         assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN), "{:?}", u.keys().next());
     }
 }
+
+#[test]
+fn a_stage_sets_many_fields_as_stages_set_few() {
+    let old = doc! { "_id": 1, "a": 1, "b": { "c": 1 }, "d": [{ "e": 1 }, 2], "gone": 1, "last": 1 };
+    let mut fields = doc! {
+        "a": 2, "b.c": 5, "b.x": 6, "d.e": 7, "gone": "$missing", "none": "$missing", "new.y": 1, "new.z": 2, "a2.b": { "c": 1 },
+    };
+    (0..30).for_each(|i| fields.push(format!("f{i}"), i));
+    let whole = array![{ "$set": fields.clone() }];
+    let few = |part: &[(String, Value)]| Value::from(doc! { "$set": Document(part.to_vec()) });
+    let parts = Value::Array(fields.0.chunks(5).map(few).collect());
+    let changed = change(old.clone(), whole).unwrap().unwrap();
+    assert_eq!(changed.get("d"), Some(&array![{ "e": 7 }, { "e": 7 }]));
+    assert_eq!(Some(changed), change(old, parts).unwrap());
+}

@@ -360,6 +360,9 @@ pub fn profiles(asker: &Asker<'_>) -> bool {
     asker.may(&asker.database(), EnableProfiler)
         || (only_asks && asker.may(&asker.collection("system.profile"), Find))
 }
+pub fn profiles_everywhere(asker: &Asker<'_>) -> bool {
+    asker.may(&Target::AnyNormal, EnableProfiler)
+}
 pub fn takes_diagnostics(asker: &Asker<'_>) -> bool {
     let of_node = match asker.service.is_router() {
         true => asker.on_cluster(ConnPoolStats),

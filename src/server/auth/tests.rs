@@ -54,6 +54,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "aoA*",
     ),
     ("profile", "aoA*"),
+    ("setProfilingFilterGlobally", "A*"),
     ("validateDBMetadata", "aoA*"),
     ("listCollections", "rwaoRWAbs*"),
     ("listIndexes", "rwaoRWAb*"),
@@ -63,6 +64,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("dbStats", "rwaoRWAmc*"),
     ("collStats", "rwaoRWAmcb*"),
     ("dbHash", "rwoRW*"),
+    ("dbCheck", "gc*"),
     (
         "createUser updateUser dropUser dropAllUsersFromDatabase grantRolesToUser revokeRolesFromUser usersInfo",
         "uoUs*",

@@ -30,6 +30,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrCommitChunkMigration"),
     row!("_configsvrCommitChunkSplit"),
     row!("_configsvrCommitChunksMerge"),
+    row!("_configsvrCommitConvertToCapped"),
     row!("_configsvrCommitCreateCollection"),
     row!("_configsvrCommitDropCollection"),
     row!("_configsvrCommitDropDatabase"),

@@ -29,6 +29,27 @@ pub struct Shown {
     pub idle_connections: bool,
     /// Transactions between two statements.
     pub idle_sessions: bool,
+    /// Long commands as text that is cut off.
+    pub truncates: bool,
+}
+
+/// Bytes of a command that is shown whole where long ones are cut off, and of the text that is left of those.
+const COMMAND_BYTES_MAX: usize = 1000;
+
+/// `{$truncated: <text>, comment}` in place of a long command.
+fn truncate_command(row: &mut Document) {
+    let Some(command) = row.get_document("command") else { return };
+    if command.to_doc_buf().bytes().len() <= COMMAND_BYTES_MAX {
+        return;
+    }
+    let mut text = document::shell::document(command);
+    let end = (0..=COMMAND_BYTES_MAX - 3).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(end.min(text.len()));
+    let mut cut = doc! { "$truncated": format!("{text}...") };
+    if let Some(comment) = command.get("comment") {
+        cut.push("comment", comment.clone());
+    }
+    row.insert("command", cut);
 }
 
 /// The rows of `$currentOp` on this node.
@@ -60,6 +81,9 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
             rows.extend(config.balancer.current_operations());
         }
     }
+    if shown.truncates {
+        rows.iter_mut().for_each(truncate_command);
+    }
     rows
 }
 
@@ -70,16 +94,17 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
     let all = request.get("$all").is_some_and(|v| v.truthy())
         || matches!(request.target(), ValueRef::Boolean(true));
     let local = request.get("$local").is_some_and(|v| v.truthy());
+    let truncates = request.get("$truncateOps").is_none_or(|v| v.truthy());
     let service = &context.service;
     let rows: Vec<DocBuf> = match service.members.router() {
         Ok(router) if !local => {
             let task = router.task(&context.operation, request.node);
-            let spec = doc! { "allUsers": !own, "idleConnections": all };
+            let spec = doc! { "allUsers": !own, "idleConnections": all, "truncateOps": truncates };
             admin::current_op(&task, &Value::Document(spec)).await?
         }
         _ => {
             let owners = Owners::operating(&doc! { "allUsers": !own }, &context.connection.client);
-            let shown = Shown { owners, idle_connections: all, idle_sessions: true };
+            let shown = Shown { owners, idle_connections: all, idle_sessions: true, truncates };
             documents(service, &shown).iter().map(|d| d.to_doc_buf()).collect()
         }
     };

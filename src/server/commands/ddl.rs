@@ -183,8 +183,8 @@ async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
 }
 
 async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let (ns, size) = (source(request, |name| name.contains('$'))?, capped_size(request)?);
-    let done = ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await;
+    let (ns, size) = (source(request, |name| name.contains('$'))?, ddl::capped::size_of(request.body)?);
+    let done = ddl::capped::convert(writable(context)?, &context.operation, &ns, size, None).await;
     conclude(context, reply, done.map(|()| Document::new())).await
 }
 
@@ -199,25 +199,6 @@ fn source(request: &Request<'_>, unusable: impl Fn(&str) -> bool) -> Result<Stri
     })
 }
 
-/// The `size` of the two commands that make a collection capped. They are older than typed commands: unknown fields are
-/// allowed, and a size that is no number is an invalid option.
-fn capped_size(request: &Request<'_>) -> Result<i64> {
-    let size = request.body.get("size").unwrap_or(ValueRef::Null);
-    let Some(size) = node::shape::to_long(size) else {
-        bail!(INVALID_OPTIONS, "invalid size field: a number is needed, found {}", size.type_name())
-    };
-    if size > CAPPED_BYTES_MAX {
-        bail!(
-            BAD_VALUE,
-            "Capped collection maximum size {size} exceeds the limit of {CAPPED_BYTES_MAX} bytes"
-        );
-    }
-    Ok(size)
-}
-
-/// The largest size of a capped collection: 1 PiB.
-const CAPPED_BYTES_MAX: i64 = 1 << 50;
-
 async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     for (name, value) in
         [("cloneCollectionAsCapped", request.argument()), ("toCollection", request.body.get("toCollection"))]
@@ -227,7 +208,8 @@ async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut R
             return Err(request.wrong_type(name, value, "string"));
         }
     }
-    let (to, size) = (request.string("toCollection")?.unwrap_or_default(), capped_size(request)?);
+    let (to, size) =
+        (request.string("toCollection")?.unwrap_or_default(), ddl::capped::size_of(request.body)?);
     node::request::check_collection_name(request.db, to)?;
     let long = |name: &str| request.db.len() + name.len() + 1 > NAMESPACE_BYTES_MAX;
     let (from, to) = (source(request, long)?, format!("{}.{to}", request.db));

@@ -27,6 +27,8 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrCloneCatalogData"),
     begins!("_shardsvrCollMod"),
     row!("_shardsvrCollModParticipant"),
+    begins!("_shardsvrConvertToCapped"),
+    row!("_shardsvrConvertToCappedParticipant"),
     begins!("_shardsvrCreateCollection"),
     row!("_shardsvrCreateCollectionParticipant"),
     begins!("_shardsvrCreateIndexes"),

@@ -1,11 +1,11 @@
-//! `fsync`, `fsyncUnlock`, `profile`: small switches of a data-bearing node.
+//! `fsync`, `fsyncUnlock`, `profile`, `setProfilingFilterGlobally`: small switches of a data-bearing node.
 
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
-use crate::profile::Setting;
+use crate::profile::{Filter, Setting};
 use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
-use node::shape::{Kind, Shape, field, to_long};
+use node::shape::{Kind, Shape, field, required, to_long};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
@@ -26,7 +26,15 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::profiles))
         .quiet()
         .help("The profiling level of a database."),
+    Command::sync("setProfilingFilterGlobally", Roles::ALL, filter_everywhere)
+        .needs(Needs::Asked(needs::profiles_everywhere))
+        .shape(&FILTER_EVERYWHERE)
+        .quiet()
+        .help("The profiler's filter in all databases."),
 ];
+
+const FILTER_EVERYWHERE: Shape =
+    Shape { name: "setProfilingFilterGlobally", generic: true, fields: &[required("filter", Kind::Any)] };
 
 const FSYNC: Shape = Shape {
     name: "fsync",
@@ -110,14 +118,8 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     let slow_ms = service.parameters.slow_ms();
     if (0..=2).contains(&level) {
         let mut new = Setting { level: level as i32, ..was.clone() };
-        match request.body.get("filter") {
-            None => {}
-            Some(ValueRef::String("unset")) => new.filter = None,
-            Some(ValueRef::Document(d)) => {
-                let matcher = Matcher::parse(d, &QueryContext::at(crate::log::now_millis()))?;
-                new.filter = Some((normalized(d), Arc::new(matcher)));
-            }
-            Some(_) => bail!(BAD_VALUE, "Expected an object, or the string 'unset', for the field 'filter'."),
+        if let Some(given) = request.body.get("filter") {
+            new.filter = filter(given)?;
         }
         if let Some(rate) = request.get("sampleRate") {
             if !rate.is_number() {
@@ -133,17 +135,44 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
             crate::profile::make_collection(node, request.db).await?;
         }
         service.profiler.set(request.db, new);
-        if let Some(node) = &service.node {
-            node.profiling.store(service.profiler.is_active(), std::sync::atomic::Ordering::Relaxed);
-        }
         if let Some(ms) = request.integer("slowms")? {
             service.parameters.set_slow_ms(ms);
         }
+        service.note_plans_if_asked();
     }
     reply.fields(&doc! { "was": was.level, "slowms": slow_ms as i32, "sampleRate": was.sample_rate });
     if let Some((filter, _)) = was.filter {
         let note = "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
         reply.fields(&doc! { "filter": filter, "note": note });
+    }
+    Ok(())
+}
+
+/// A filter as a command gives it: a condition, or the string that takes it away.
+///
+/// # Errors
+/// BadValue (2) for anything else, and those of the condition.
+fn filter(given: ValueRef<'_>) -> Result<Option<Filter>> {
+    match given {
+        ValueRef::String("unset") => Ok(None),
+        ValueRef::Document(d) => {
+            let matcher = Matcher::parse(d, &QueryContext::at(crate::log::now_millis()))?;
+            Ok(Some((normalized(d), Arc::new(matcher))))
+        }
+        _ => bail!(BAD_VALUE, "Expected an object, or the string 'unset', for the field 'filter'."),
+    }
+}
+
+/// `{setProfilingFilterGlobally: 1, filter}`: also for the databases that are still to come.
+fn filter_everywhere(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let service = &context.service;
+    if !service.parameters.bool("internalQueryGlobalProfilingFilter") {
+        bail!(7283301, "setProfilingFilterGlobally command requires query knob to be enabled");
+    }
+    let given = request.body.get("filter").unwrap_or(ValueRef::Null);
+    match service.profiler.set_everywhere(filter(given)?) {
+        Some((was, _)) => reply.fields(&doc! { "was": was }),
+        None => reply.fields(&doc! { "was": "none" }),
     }
     Ok(())
 }

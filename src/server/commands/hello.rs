@@ -38,11 +38,13 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy
     let service_id = meet_balancer(context, request, reply)?;
     context.service.failpoints().pause_operation(&context.operation, "waitInHello", "").await?;
     let mut state = context.service.topology.state();
-    if let Some(wait) = &wait {
+    // Members go on with one another until the end: its vote may decide who follows it.
+    let is_client = request.get("internalClient").is_none();
+    if let Some(wait) = wait.as_ref().filter(|_| !is_client || state.check_stays().is_ok()) {
         state = wait_for_change(context, wait, state).await?;
     }
-    if state.quiescing {
-        bail!(SHUTDOWN_IN_PROGRESS, "The server is in quiesce mode and will shut down");
+    if is_client {
+        state.check_stays()?;
     }
     let fields = describe(context, request, &state, legacy);
     reply.fields(&fields);

@@ -8,6 +8,7 @@ pub mod config_server;
 pub mod connection_status;
 pub mod crud;
 pub mod current_op;
+pub mod db_check;
 pub mod ddl;
 pub mod ddl_shard;
 pub mod encryption;
@@ -84,6 +85,7 @@ pub const TABLES: &[&[Command]] = &[
     connection_status::ROWS,
     crud::ROWS,
     current_op::ROWS,
+    db_check::ROWS,
     ddl::ROWS,
     ddl_shard::ROWS,
     encryption::ROWS,

@@ -8,9 +8,9 @@ use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Doc, Document, Element, Result, Value, doc};
+use document::{Doc, Document, Element, Result, Value, bail, doc};
 use node::auth::Owners;
-use node::operation::ClientInfo;
+use node::operation::{ClientInfo, ReadLevel};
 use node::read;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -94,7 +94,11 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
-    node.read_at_one_moment(&context.operation, || target(request).map(only)).await?;
+    let operation = &context.operation;
+    if operation.read_concern.level == ReadLevel::Snapshot && operation.transaction().is_none() {
+        bail!(INVALID_OPTIONS, "Command count does not support read concern level snapshot");
+    }
+    node.read_at_one_moment(operation, || target(request).map(only)).await?;
     reply.fields(&read::count::count(node, &context.operation, request.node).await?);
     node.await_read_committed(&context.operation).await
 }
@@ -117,6 +121,9 @@ async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) 
     let node = node(context)?;
     if writes(request.body) && node.is_replica_set() && !node.is_writable() {
         return write_on_primary(context, request, reply).await;
+    }
+    if let Some(stages) = request.body.get("pipeline").and_then(|v| v.as_array()) {
+        read::aggregate::check_level(&context.operation, stages)?;
     }
     let plain = |_: &String| !writes(request.body) && !watches(request);
     let names = || target(request).filter(plain).map(|ns| read::aggregate::reads(node, &request.node, ns));
@@ -211,6 +218,7 @@ impl read::hooks::Hooks for ServerHooks {
             owners: Owners::operating(spec, client),
             idle_connections: flag("idleConnections"),
             idle_sessions: spec.get_bool("idleSessions").unwrap_or(true),
+            truncates: flag("truncateOps"),
         };
         let mut rows = documents(&service, &shown);
         if flag("idleCursors") {

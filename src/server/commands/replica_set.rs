@@ -11,7 +11,7 @@ use crate::options::{FEATURE_COMPATIBILITY_VERSION, hours_to_ms};
 use crate::peers::Members;
 use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, doc, err};
 use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
@@ -79,11 +79,11 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Ends the catching up of a new primary."),
-    Command::future("replSetTest", Roles::MONGOD, |c, r, reply| Box::pin(wait_for_state(c, r, reply)))
+    Command::future("replSetTest", Roles::MONGOD, |c, r, reply| Box::pin(test_set(c, r, reply)))
         .needs(Needs::Cluster(&[A::Internal]))
         .admin_only()
         .test_only()
-        .help("Waits until this member is in a state."),
+        .help("Waits until this member is in a state, asks the others how they are, or says what a restart keeps."),
     Command::future("applyOps", Roles::MONGOD, |c, r, reply| Box::pin(apply_ops(c, r, reply)))
         .needs(Needs::Asked(needs::applies_ops))
         .write()
@@ -116,6 +116,10 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
         // A member's documents expire by its set's log; deletions of its own would make it differ.
         if !node.is_detached {
             node.replication.services.register(ttl).await?;
+            let own = Arc::downgrade(&node);
+            let temporary =
+                PrimaryService::task("temporary collections", move || drop_temporary(own.clone()));
+            node.replication.services.register(temporary).await?;
         }
         let (own, parameters) = (Arc::downgrade(&node), service.parameters.clone());
         let noops = PrimaryService::task("noops", move || write_noops(own.clone(), parameters.clone()));
@@ -245,6 +249,14 @@ async fn write_noops(node: Weak<node::Node>, parameters: Arc<Parameters>) {
     }
 }
 
+/// Not before the reign begins: a prepared transaction that keeps one of them is decided in this one.
+async fn drop_temporary(node: Weak<node::Node>) {
+    if let Some(node) = node.upgrade() {
+        // What fails is dropped when the next reign begins.
+        drop(node::ddl::collections::drop_temporary(&node).await);
+    }
+}
+
 /// The expiry of documents, for one reign.
 async fn expire(node: Weak<node::Node>, parameters: Arc<Parameters>) {
     if let Some(node) = node.upgrade() {
@@ -279,10 +291,21 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     SetConfig::check_given(&chosen)?;
     let mut config = SetConfig::parse_first(&chosen)?;
     check_role(service, &mut config)?;
+    if let Some(text) = too_many_arbiters(service, &config) {
+        bail!(INVALID_REPLICA_SET_CONFIG, "{text}");
+    }
     if config.set_id().is_none() {
         config.set_set_id(Value::ObjectId(node.new_object_id()));
     }
     node.initiate(config).await
+}
+
+/// Arbiters together elect a primary that lacks what a majority of the copies has.
+fn too_many_arbiters(service: &Service, config: &SetConfig) -> Option<&'static str> {
+    let allowed = config.arbiters() <= 1 || service.parameters.bool("allowMultipleArbiters");
+    (!allowed).then_some(
+        "Multiple arbiters are not allowed unless all nodes were started with --setParameter 'allowMultipleArbiters=true'",
+    )
 }
 
 /// The address under which a node without configuration names itself: the host's name if it listens to the network.
@@ -355,6 +378,9 @@ async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     if service_is_config(context) && !config.is_config_server() {
         check_role(&context.service, &mut config)?;
     }
+    if let Some(text) = too_many_arbiters(&context.service, &config) {
+        bail!(NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, "{text}");
+    }
     let force = request.bool("force")?.unwrap_or(false);
     let limit =
         context.operation.deadline.map_or(RECONFIG_LIMIT, |d| d.saturating_duration_since(Instant::now()));
@@ -400,6 +426,8 @@ async fn step_down(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
 async fn step_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&["skipDryRun"])?;
     member(context)?;
+    // One that is about to end leads nobody.
+    context.service.topology.state().check_stays()?;
     node(context)?.step_up(request.bool("skipDryRun")?.unwrap_or(false)).await
 }
 
@@ -519,7 +547,18 @@ fn abort_catch_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     node(context)?.abort_catch_up()
 }
 
-async fn wait_for_state(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+async fn test_set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    if request.get("getLastStableRecoveryTimestamp").is_some() {
+        let stable = Timestamp::from_u64(node(context)?.committed().ts);
+        reply.fields(&doc! { "lastStableRecoveryTimestamp": stable });
+    }
+    if request.get("restartHeartbeats").is_some() {
+        node(context)?.replication.ask_members_now();
+    }
+    wait_for_state(context, request).await
+}
+
+async fn wait_for_state(context: &Context, request: &Request<'_>) -> Result<()> {
     let Some(wanted) = request.integer("waitForMemberState")? else { return Ok(()) };
     let limit = request.integer("timeoutMillis")?.unwrap_or(0).clamp(0, 600_000) as u64;
     let service = &context.service;
@@ -700,7 +739,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
             ),
         }
     }
-    stored.insert("updateOpTime", document::Timestamp::from_u64(node.log.reserve_ts()));
+    stored.insert("updateOpTime", Timestamp::from_u64(node.log.reserve_ts()));
     stored.insert("updateWallClockTime", Value::DateTime(crate::log::now_millis()));
     LocalClient::new(node.clone()).put(SETTINGS, &stored).await?;
     node.replication.set_default_read_level(default_level(&stored));

@@ -171,7 +171,7 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .shape(&shapes::RENAME)
         .help("Renames a collection."),
-    routed!("convertToCapped", ddl::on_unsharded)
+    routed!("convertToCapped", ddl::convert_to_capped)
         .needs(Needs::Collection(&[A::ConvertToCapped]))
         .write()
         .help("Makes a collection capped."),
@@ -536,7 +536,10 @@ async fn run_at_one_time(
     let snapshot = snapshot::reads_so(op, name);
     let mut attempt = 0;
     loop {
-        let timed = snapshot.then(|| snapshot::at_one_time(router, op, body));
+        let timed = match snapshot {
+            true => Some(snapshot::at_one_time(router, op, body).await?),
+            false => None,
+        };
         let body = timed.as_ref().map_or(body, DocBuf::doc);
         let task = router.task(op, node::Request { body, ..request.node });
         let made = run(&task).await;

@@ -52,7 +52,8 @@ async fn authenticate(context: &Context, request: &Request<'_>, reply: &mut Repl
     request.strict(&["mechanism", "user"])?;
     let mechanism = request.string("mechanism")?.unwrap_or("");
     if mechanism != "MONGODB-X509" {
-        bail!(BAD_VALUE, "Unsupported mechanism: {mechanism}");
+        // As with any other login that fails, the reason is not told.
+        bail!(AUTHENTICATION_FAILED, "Authentication failed.");
     }
     reply.fields(&by_certificate(context, request.db, request.string("user")?, false).await?);
     Ok(())

@@ -38,16 +38,35 @@ pub const CONSTANTS: &[&str] = &[
     "network.numSlowSSLOperations",
     "opcountersRepl",
     "opLatencies.transactions",
+    "sharding.maxChunkSizeInBytes",
     "transportSecurity",
     "wiredTiger.cache.tracked dirty bytes in the cache",
 ];
 
-/// One section: its name, where it exists, whether it is shown unasked, and what it says.
+/// One section: its name, where it exists, whether it is shown unasked, whether a parameter lets it be shown, and what it says.
 pub struct Section {
     pub name: &'static str,
-    pub roles: Roles,
-    pub default: bool,
-    pub build: fn(&Context) -> Value,
+    roles: Roles,
+    default: bool,
+    reported: fn(&Context) -> bool,
+    build: fn(&Context) -> Value,
+}
+
+/// One that every role has and shows unasked.
+const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
+    Section { name, roles: Roles::ALL, default: true, reported: |_| true, build }
+}
+
+impl Section {
+    const fn on(self, roles: Roles) -> Section {
+        Section { roles, ..self }
+    }
+    const fn when_asked(self) -> Section {
+        Section { default: false, ..self }
+    }
+    const fn reported_if(self, reported: fn(&Context) -> bool) -> Section {
+        Section { reported, ..self }
+    }
 }
 
 fn security(context: &Context) -> Value {
@@ -59,79 +78,44 @@ fn security(context: &Context) -> Value {
     Value::Document(d)
 }
 
-const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
-    Section { name, roles: Roles::ALL, default: true, build }
-}
-
 /// The table. Other rooms' sections are rows here too.
 pub const SECTIONS: &[Section] = &[
     section("asserts", asserts),
-    Section { name: "catalogStats", roles: Roles::MONGOD, default: true, build: catalog },
+    section("catalogStats", catalog).on(Roles::MONGOD),
     section("connections", connections),
-    Section {
-        name: "defaultRWConcern",
-        roles: Roles::SETS.or(Roles::ROUTER),
-        default: true,
-        build: |context| super::replica_set::known_defaults(context).into(),
-    },
-    Section { name: "electionMetrics", roles: Roles::SETS, default: true, build: elections },
+    section("defaultRWConcern", |context| super::replica_set::known_defaults(context).into())
+        .on(Roles::SETS.or(Roles::ROUTER)),
+    section("electionMetrics", elections).on(Roles::SETS),
     section("extra_info", extra_info),
-    Section { name: "flowControl", roles: Roles::MONGOD, default: true, build: flow_control },
+    section("flowControl", flow_control).on(Roles::MONGOD),
     section("globalLock", global_lock),
-    Section { name: "locks", roles: Roles::MONGOD, default: true, build: |_| Document::new().into() },
+    section("indexBuilds", index_builds).on(Roles::MONGOD),
+    section("locks", |_| Document::new().into()).on(Roles::MONGOD),
     section("logicalSessionRecordCache", sessions),
     section("transactions", transactions),
     section("mem", memory),
     section("metrics", metrics),
-    Section {
-        name: "mirroredReads",
-        roles: Roles::MONGOD,
-        default: false,
-        build: |_| doc! { "seen": 0i64, "sent": 0i64 }.into(),
-    },
+    section("mirroredReads", |_| doc! { "seen": 0i64, "sent": 0i64 }.into()).on(Roles::MONGOD).when_asked(),
     section("network", network),
     section("opLatencies", |c| c.service.counters.latencies().into()),
-    Section { name: "oplogTruncation", roles: Roles::SETS, default: true, build: oplog_truncation },
+    section("oplogTruncation", oplog_truncation).on(Roles::SETS),
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
-    Section { name: "opcountersRepl", roles: Roles::MONGOD, default: true, build: opcounters_repl },
-    Section {
-        name: "opWriteConcernCounters",
-        roles: Roles::SETS,
-        default: true,
-        build: |c| c.service.counters.write_concerns.shown().into(),
-    },
-    Section {
-        name: "queryAnalyzers",
-        roles: Roles::SETS.or(Roles::ROUTER),
-        default: true,
-        build: crate::sampling::status,
-    },
-    Section {
-        name: "readConcernCounters",
-        roles: Roles::MONGOD,
-        default: true,
-        build: |c| c.service.counters.read_concerns.shown().into(),
-    },
-    Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
+    section("opcountersRepl", opcounters_repl).on(Roles::MONGOD),
+    section("opWriteConcernCounters", |c| c.service.counters.write_concerns.shown().into())
+        .on(Roles::SETS)
+        .reported_if(|c| c.service.counters.write_concerns.are_reported()),
+    section("queryAnalyzers", crate::sampling::status).on(Roles::SETS.or(Roles::ROUTER)),
+    section("readConcernCounters", |c| c.service.counters.read_concerns.shown().into()).on(Roles::MONGOD),
+    section("repl", repl).on(Roles::SETS),
     section("security", security),
-    Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
-    Section {
-        name: "sharding",
-        roles: Roles::SHARD.or(Roles::ROUTER),
-        default: true,
-        build: sharding_section,
-    },
-    Section {
-        name: "shardingStatistics",
-        roles: Roles::SHARD.or(Roles::ROUTER),
-        default: true,
-        build: sharding_statistics,
-    },
-    Section { name: "twoPhaseCommitCoordinator", roles: Roles::SHARD, default: true, build: coordinators },
+    section("storageEngine", storage_engine).on(Roles::MONGOD),
+    section("sharding", sharding_section).on(Roles::SHARD.or(Roles::ROUTER)),
+    section("shardingStatistics", sharding_statistics).on(Roles::SHARD.or(Roles::ROUTER)),
+    section("twoPhaseCommitCoordinator", coordinators).on(Roles::SHARD),
     section("transportSecurity", |_| {
         doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
     }),
-    Section { name: "wiredTiger", roles: Roles::MONGOD, default: true, build: wired_tiger },
+    section("wiredTiger", wired_tiger).on(Roles::MONGOD),
 ];
 
 /// All that are asked for: the default sections but those given as false or 0, and others given as true or 1.
@@ -147,9 +131,7 @@ pub fn status(context: &Context, asked: impl Fn(&str) -> Option<bool>) -> Docume
     let all = asked("all") == Some(true);
     for section in SECTIONS {
         let shown = asked(section.name).unwrap_or((section.default && !none) || all);
-        let reported = section.name != "opWriteConcernCounters"
-            || context.service.counters.write_concerns.are_reported();
-        if shown && reported && section.roles.contains(context.service.role) {
+        if shown && section.roles.contains(context.service.role) && (section.reported)(context) {
             d.push(section.name, (section.build)(context));
         }
     }
@@ -307,6 +289,7 @@ fn metrics(context: &Context) -> Value {
     let read = |f: fn(&node::Node) -> &node::stripe::Counter| node.map_or(0, |n| f(n).get());
     doc! {
         "aggStageCounters": c.stages.shown(),
+        "apiVersions": c.api_versions.shown(),
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),
         "document": {
             "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
@@ -318,6 +301,7 @@ fn metrics(context: &Context) -> Value {
             "collectionScans": node.map_or_else(Document::new, |n| n.index_use.totals.scans.shown()),
         },
         "cursor": {
+            "lifespan": cursors.lifespans(),
             "timedOut": cursors.timed_out as i64, "totalOpened": cursors.total_opened as i64,
             "moreThanOneBatch": cursors.more_than_one_batch as i64,
             "open": {
@@ -349,7 +333,11 @@ fn replication_metrics(context: &Context) -> Document {
 
 fn query_metrics(context: &Context) -> Document {
     match (&context.service.node, context.service.members.router()) {
-        (Some(node), _) => spills(node),
+        (Some(node), _) => {
+            let mut d = doc! { "planCache": node.plan_caches.shown() };
+            d.0.extend(spills(node).0);
+            d
+        }
         (None, Ok(router)) => {
             doc! { "updateOneOpStyleBroadcastWithExactIDCount": router.targeted.broadcast_by_id.get() }
         }
@@ -397,6 +385,11 @@ fn catalog(context: &Context) -> Value {
         }
     }
     names.into_iter().map(str::to_string).zip(counts.map(Value::Int32)).collect::<Document>().into()
+}
+
+fn index_builds(context: &Context) -> Value {
+    let total = context.service.node.as_ref().map_or(0, |node| node.index_builds.total());
+    doc! { "total": total as i64 }.into()
 }
 
 fn network(context: &Context) -> Value {

@@ -91,7 +91,8 @@ pub async fn enter(context: &Context, request: &Request<'_>) -> Result<Option<Pa
     }
     let Some(node) = &context.service.node else {
         let router = context.service.members.router()?.clone();
-        let entered = router.transactions.enter(&context.operation, router.cluster_time()).await?;
+        let now = router.time_to_read_at(&context.operation).await?;
+        let entered = router.transactions.enter(&context.operation, now).await?;
         return Ok(Some(Part::Router(router, entered)));
     };
     let limits = limits(&context.service);
@@ -266,7 +267,7 @@ pub async fn remember_regularly(service: Arc<Service>) {
     let Some(node) = service.node.clone().filter(|node| node.is_replica_set()) else { return };
     loop {
         let window = service.parameters.int("minSnapshotHistoryWindowInSeconds").max(0) as u64;
-        node.remember(Duration::from_secs(window));
+        node.remember(Duration::from_secs(window)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

@@ -4,6 +4,7 @@ use super::crud::node;
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc};
+use node::metadata_errors::MetadataErrors;
 
 pub const ROWS: &[Command] = &[Command::sync("validateDBMetadata", Roles::MONGOD, run)
     .needs(Needs::Asked(needs::validates_metadata))
@@ -237,7 +238,7 @@ fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     let strict = is_strict(request, parameters)?;
     let (db, collection) = (request.string("db")?, request.string("collection")?);
     check_names(db, collection)?;
-    let mut errors = Vec::new();
+    let mut errors = MetadataErrors::default();
     for slot in node(context)?.namespaces.visible() {
         let (own_db, name) = storage::split_namespace(&slot.ns);
         if db.is_some_and(|d| d != own_db) || collection.is_some_and(|c| c != name) || !strict {
@@ -247,10 +248,9 @@ fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
         let view = state.view.iter().flat_map(|v| unstable_stages(&v.pipeline));
         let indexes =
             state.collection.iter().flat_map(|c| c.indexes()).filter_map(|i| unstable_index(i.spec()));
-        errors.extend(view.chain(indexes).map(|text| described(&slot.ns, &text)));
+        view.chain(indexes).for_each(|text| errors.add(described(&slot.ns, &text).into()));
     }
-    // `hasMoreErrors` would say that not all fit; all do.
-    reply.fields(&doc! { "apiVersionErrors": errors });
+    reply.fields(&errors.reply());
     Ok(())
 }
 

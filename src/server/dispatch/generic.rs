@@ -13,6 +13,8 @@ pub struct Generic<'a> {
     pub api_version: Option<&'a str>,
     pub api_strict: Option<bool>,
     pub api_deprecation_errors: Option<bool>,
+    /// `$replData: 1`: the reply is to say what this member knows of its set.
+    pub asks_set_data: bool,
 }
 
 impl<'a> Generic<'a> {
@@ -35,6 +37,7 @@ impl<'a> Generic<'a> {
             b"comment" => self.comment = Some(e.value()),
             b"apiVersion" => self.api_version = Some(string(&e)?),
             b"apiStrict" => self.api_strict = Some(bool(&e)?),
+            b"$replData" => self.asks_set_data = e.value().is_number(),
             b"apiDeprecationErrors" => self.api_deprecation_errors = Some(bool(&e)?),
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! One request, from the raw body to the finished reply.
 
 use super::{After, Command, Generic, Handler, Kind, Reply, Request, Sequence};
+use crate::api_versions::ApiVersions;
 use crate::connection::Connection;
 use crate::profile::Ended;
 use crate::service::Service;
@@ -12,6 +13,7 @@ use node::operation::WriteConcern;
 use runtime::Instant;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// What a handler knows beside its request: the node, the connection, the operation.
@@ -94,9 +96,9 @@ pub(super) async fn dispatch(
             service.counters.top.heed_drop(command, body);
         }
     }
-    service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
     let outcome = finish(service, reply, Some(&context));
     let ended = Ended { command, body, sequences, reply: outcome.reply(reply_at), elapsed };
+    crate::profile::log_if_slow(&context, &ended);
     take_note(&context, &ended, failed, outcome.after).await;
     outcome
 }
@@ -266,6 +268,12 @@ async fn run(
             return Err(node::replication::Replication::rolled_back());
         }
     }
+    if result.is_ok()
+        && generic.asks_set_data
+        && let Some(data) = context.service.node.as_ref().and_then(|node| node.set_data())
+    {
+        reply.fields(&doc! { "$replData": data });
+    }
     if context.operation.is_connection_lost() {
         reply.after = After::Vanish;
         return Ok(());
@@ -319,6 +327,7 @@ fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {
 /// What the row demands of every request.
 fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) -> Result<()> {
     let command = request.command;
+    note_api_version(context, command.name, generic);
     check_api(context, command, generic)?;
     if generic.api_strict == Some(true) {
         crate::commands::validate_api::check_strict(context, request)?;
@@ -434,14 +443,31 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
             command.name
         );
     }
+    if rc.after_cluster_time.is_some_and(|after| after.as_u64() == 0) {
+        bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
+    }
     let alone = context.service.node.as_ref().is_some_and(|node| !node.is_replica_set());
     if rc.after_cluster_time.is_some() && alone {
         bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
     }
-    if rc.after_cluster_time.is_some_and(|after| after.as_u64() == 0) {
-        bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
-    }
     Ok(())
+}
+
+/// Counts the version with the application's name, once a connection.
+fn note_api_version(context: &Context, name: &str, generic: &Generic<'_>) {
+    let (version, bit) = ApiVersions::known(generic.api_version);
+    let client = &context.connection.client;
+    // Its name comes with the first greeting.
+    if client.api_versions.load(Relaxed) & bit != 0
+        || matches!(name, "hello" | "isMaster")
+        || is_internal(context)
+    {
+        return;
+    }
+    client.api_versions.fetch_or(bit, Relaxed);
+    if let Some(application) = &*client.app_name.lock() {
+        context.service.counters.api_versions.note(application, version);
+    }
 }
 
 fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {

@@ -1,7 +1,11 @@
 //! A connection that counts what it sends, so that a load shown is that of others.
 
 use document::{Document, Result, Value, doc};
+use std::time::Duration;
 use wire::client::Connection;
+
+/// How long shards may take for an answer that is made of all of theirs.
+const SHARDS_PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Asker {
     connection: Connection,
@@ -53,6 +57,14 @@ impl Asker {
     ) -> Result<Vec<Document>> {
         let command = doc! { "aggregate": collection.into(), "pipeline": pipeline, "cursor": {} };
         self.all(db, command).await
+    }
+
+    /// As [`Asker::aggregate`] on `admin`, of what all shards are asked: one that is paused or gone would keep the question forever.
+    pub(super) async fn of_shards(&mut self, pipeline: Vec<Document>) -> Result<Vec<Document>> {
+        let patience = SHARDS_PATIENCE.as_millis() as i64;
+        let command =
+            doc! { "aggregate": 1, "pipeline": pipeline, "cursor": {}, "maxTimeMS": Value::Int64(patience) };
+        self.all("admin", command).await
     }
 }
 

@@ -63,6 +63,9 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
             let _ = writeln!(out, "  {name:<6} {}", members.join(", "));
         }
     }
+    for why in view.get_array("unanswered").into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(out, "  not all answer: {why}");
+    }
     let most = shards.iter().map(|s| number(s, "bytes")).max().unwrap_or(0);
     let _ = writeln!(out, "\n{:<14} {:>8} {:>10}", "shard", "chunks", "data");
     for s in &shards {
@@ -89,7 +92,7 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
             "{:<14} {:>8} {:>10} {} {}",
             text(s, "_id"),
             number(s, "chunks"),
-            size(bytes),
+            data(s),
             bar(bytes, most),
             notes.join(", ")
         );
@@ -129,7 +132,7 @@ fn zones(out: &mut String, view: &Document) {
         };
         let (name, chunks) = (text(z, "_id"), number(z, "chunks"));
         let on = if shards.is_empty() { "no shard".to_string() } else { shards.join(", ") };
-        let _ = writeln!(out, "{name:<14} {chunks:>8} {:>10} {} {on}{astray}", size(bytes), bar(bytes, most));
+        let _ = writeln!(out, "{name:<14} {chunks:>8} {:>10} {} {on}{astray}", data(z), bar(bytes, most));
     }
 }
 
@@ -140,7 +143,7 @@ fn collections(out: &mut String, view: &Document) {
     for c in all.iter().take(COLLECTIONS) {
         let shares: Vec<String> = list(c, "shards")
             .iter()
-            .map(|s| format!("{} {}/{}", text(s, "_id"), number(s, "chunks"), size(number(s, "bytes"))))
+            .map(|s| format!("{} {}/{}", text(s, "_id"), number(s, "chunks"), data(s)))
             .collect();
         let mut notes = String::new();
         if c.get_bool("noBalance") == Some(true) {
@@ -149,7 +152,7 @@ fn collections(out: &mut String, view: &Document) {
         if let Some(phase) = c.get_str("defragmentation") {
             let _ = write!(notes, "  defragmenting: {phase}");
         }
-        let (ns, chunks, data) = (text(c, "ns"), number(c, "chunks"), size(number(c, "bytes")));
+        let (ns, chunks, data) = (text(c, "ns"), number(c, "chunks"), data(c));
         let _ = writeln!(out, "{ns:<30} {chunks:>8} {data:>10}  {}{notes}", shares.join("  "));
     }
     if all.len() > COLLECTIONS {
@@ -198,6 +201,10 @@ fn text<'d>(d: &'d Document, name: &str) -> &'d str {
 }
 fn number(d: &Document, name: &str) -> i64 {
     d.get_i64(name).unwrap_or(0)
+}
+/// What something has in bytes, where that is known.
+fn data(d: &Document) -> String {
+    d.get_i64("bytes").map_or("?".to_string(), size)
 }
 fn list<'d>(d: &'d Document, name: &str) -> Vec<&'d Document> {
     d.get_array(name).into_iter().flatten().filter_map(Value::as_document).collect()
@@ -266,5 +273,19 @@ mod tests {
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }
+    }
+
+    #[test]
+    fn what_nobody_has_told_is_no_number() {
+        let view = doc! {
+            "kind": "sharded", "routers": [], "unanswered": array!["sizes: operation exceeded time limit"],
+            "shards": [doc! { "_id": "a", "chunks": 3i64 }], "zones": [doc! { "_id": "hot", "shards": array!["a"], "chunks": 2i64 }],
+            "collections": [doc! { "ns": "d.c", "chunks": 3i64, "shards": [doc! { "_id": "a", "chunks": 3i64 }] }],
+        };
+        let page = page(&view, None);
+        for expected in ["not all answer: sizes: operation exceeded time limit", "a 3/?", "3          ? ·"] {
+            assert!(page.contains(expected), "{expected}\n{page}");
+        }
+        assert!(!page.contains(" B"), "{page}");
     }
 }

@@ -7,11 +7,12 @@
 //!  zones: [{_id, shards, ranges, chunks, misplaced, bytes}],
 //!  collections: [{ns, key, chunks, jumbo, bytes, shards: [{_id, chunks, bytes}], ...}],
 //!  balancer: {mode, inBalancerRound, numBalancerRounds, activeWindow?}, migrations: [...], rounds: [...],
-//!  moves: [{_id, ns, from, to, min, max, start, end, ok}], load: {connections, operations}}
+//!  moves: [{_id, ns, from, to, min, max, start, end, ok}], load: {connections, operations}, unanswered: ["why"]}
 //! ```
 //!
 //! Operations are counted since a node began, without those of this program. What a zone has in bytes is an estimate: every chunk
-//! of a collection counts as its shard's average. What a node does not tell is absent.
+//! of a collection counts as its shard's average. What a node does not tell is absent. While a shard does not answer, bytes are those
+//! of the last look that had any, and `unanswered` says so.
 
 use super::asker::{Asker, load};
 use super::chunks::{self, Chunks, Zone};
@@ -33,6 +34,7 @@ pub(crate) struct Gatherer {
     asker: Asker,
     nodes: Nodes,
     map: Arc<Mutex<Map>>,
+    sizes: Option<Sizes>,
 }
 
 /// Which chunk is where.
@@ -47,7 +49,7 @@ impl Gatherer {
     /// `options` are those of the connection: the nodes are asked with them too. `map` is kept up to date; it is never locked
     /// while a question is under way.
     pub(crate) fn new(connection: Connection, options: ConnectOptions, map: Arc<Mutex<Map>>) -> Gatherer {
-        Gatherer { asker: Asker::new(connection), nodes: Nodes::new(options), map }
+        Gatherer { asker: Asker::new(connection), nodes: Nodes::new(options), map, sizes: None }
     }
 
     /// Asks for all of it.
@@ -79,8 +81,11 @@ impl Gatherer {
         let config = config.unwrap_or_default();
         self.refresh_map(&collections).await?;
         let asker = &mut self.asker;
+        let mut unanswered = Vec::new();
+        let sizes = answered(sizes(asker).await, "sizes", &mut unanswered);
+        self.sizes = sizes.or_else(|| self.sizes.take());
         let mut shares = counted(&self.map.lock());
-        add_sizes(asker, &mut shares).await?;
+        add_sizes(self.sizes.as_ref(), &mut shares);
         let addresses = addresses(&routers, &shards, config);
         let sent = asker.sent();
         let said = self.nodes.ask(&addresses).await;
@@ -102,9 +107,16 @@ impl Gatherer {
         let tracked = collections.iter().filter(|c| !flag(c, "unsplittable"));
         view.push("collections", tracked.map(|c| collection(c, &shares)).collect::<Vec<_>>());
         view.push("balancer", balancer(asker).await?);
-        view.push("migrations", migrations(asker).await?);
+        let migrations = answered(migrations(asker).await, "migrations", &mut unanswered);
+        view.push("migrations", migrations.unwrap_or_default());
         view.push("rounds", rounds(asker).await?);
         view.push("moves", moves(asker).await?);
+        if self.sizes.is_none() {
+            forget_bytes(view);
+        }
+        if !unanswered.is_empty() {
+            view.push("unanswered", unanswered);
+        }
         Ok(())
     }
 
@@ -210,20 +222,54 @@ fn counted(map: &Map) -> Shares {
     shares
 }
 
+/// What was answered; nothing where a shard was asked that does not answer, of which `unanswered` gets a line. Where it is the
+/// router that does not, the next question fails too.
+fn answered<T>(answer: Result<T>, what: &str, unanswered: &mut Vec<String>) -> Option<T> {
+    answer.inspect_err(|e| unanswered.push(format!("{what}: {}", e.message))).ok()
+}
+
+/// Bytes and orphans by collection and shard.
+type Sizes = Vec<(String, String, i64, i64)>;
+
 /// The bytes, as `$shardedDataDistribution` has them.
-async fn add_sizes(asker: &mut Asker, shares: &mut Shares) -> Result<()> {
-    let distribution = vec![doc! { "$shardedDataDistribution": {} }];
-    for of_collection in asker.aggregate("admin", 1, distribution).await? {
-        let by_shard = shares.entry(of_collection.get_str("ns").unwrap_or_default().to_string()).or_default();
-        for of_shard in of_collection.get_array("shards").into_iter().flatten().filter_map(Value::as_document)
-        {
-            let shard = of_shard.get_str("shardName").unwrap_or_default().to_string();
-            let share = by_shard.entry(shard).or_default();
-            share.bytes = of_shard.get_i64("ownedSizeBytes").unwrap_or(0);
-            share.orphans = of_shard.get_i64("numOrphanedDocs").unwrap_or(0);
+async fn sizes(asker: &mut Asker) -> Result<Sizes> {
+    let mut sizes = Sizes::new();
+    for of_collection in asker.of_shards(vec![doc! { "$shardedDataDistribution": {} }]).await? {
+        let ns = of_collection.get_str("ns").unwrap_or_default();
+        let shards = of_collection.get_array("shards").into_iter().flatten();
+        for of_shard in shards.filter_map(Value::as_document) {
+            let shard = of_shard.get_str("shardName").unwrap_or_default();
+            let number = |name: &str| of_shard.get_i64(name).unwrap_or(0);
+            sizes.push((ns.into(), shard.into(), number("ownedSizeBytes"), number("numOrphanedDocs")));
         }
     }
-    Ok(())
+    Ok(sizes)
+}
+
+fn add_sizes(sizes: Option<&Sizes>, shares: &mut Shares) {
+    for (ns, shard, bytes, orphans) in sizes.into_iter().flatten() {
+        let share = shares.entry(ns.clone()).or_default().entry(shard.clone()).or_default();
+        (share.bytes, share.orphans) = (*bytes, *orphans);
+    }
+}
+
+/// Takes out what stands for bytes that nobody has told.
+fn forget_bytes(view: &mut Document) {
+    let rows = ["shards", "zones", "collections"];
+    for list in rows {
+        let Some(Value::Array(rows)) = view.get_mut(list) else { continue };
+        for row in rows {
+            let Value::Document(row) = row else { continue };
+            row.remove("bytes");
+            row.remove("orphans");
+            let Some(Value::Array(shares)) = row.get_mut("shards") else { continue };
+            for share in shares {
+                if let Value::Document(share) = share {
+                    share.remove("bytes");
+                }
+            }
+        }
+    }
 }
 
 fn shard(s: &Document, shares: &Shares, said: &BTreeMap<String, Document>) -> Document {
@@ -329,7 +375,7 @@ async fn balancer(asker: &mut Asker) -> Result<Document> {
 async fn migrations(asker: &mut Asker) -> Result<Vec<Document>> {
     let named = doc! { "desc": { "$in": array!["MoveChunk", "migrateThread"] } };
     let stages = vec![doc! { "$currentOp": { "allUsers": true } }, doc! { "$match": named }];
-    let rows = asker.aggregate("admin", 1, stages).await?;
+    let rows = asker.of_shards(stages).await?;
     let (donors, recipients): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|r| r.get_str("desc") == Some("MoveChunk"));
     let line = |donor: &Document| {

@@ -13,12 +13,17 @@ mod nodes;
 pub(crate) use gather::{Gatherer, Map};
 
 use crate::ask::{self, Address};
-use document::Result;
+use document::{Document, Result, Value, err};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The pause between two pages of `--watch`.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long a look may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Home and clear, so that a page takes the place of the one before.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// The options of `tessera status`.
 #[derive(clap::Args, Clone, Debug)]
@@ -41,21 +46,53 @@ pub fn main(status: &Status) -> i32 {
 
 async fn show(status: &Status) -> Result<()> {
     let address = Address::parse(&status.uri).await?;
-    let mut gatherer = Gatherer::new(address.connect().await?, address.options.clone(), Arc::default());
+    let map = Arc::default();
+    let mut gatherer = Some(connect(&address, &map).await?);
     let mut before = None;
     loop {
-        let view = gatherer.gather().await?;
-        if status.json {
-            println!("{}", document::extended_json::to_relaxed(&document::Value::Document(view.clone())));
-        } else {
-            // Home and clear, so that a page takes the place of the one before.
-            let clear = if status.watch { "\x1b[H\x1b[2J" } else { "" };
-            print!("{clear}{}", draw::page(&view, before.as_ref()));
-        }
+        let looked = tokio::time::timeout(PATIENCE, look(&address, &map, &mut gatherer)).await;
+        let looked = looked
+            .unwrap_or_else(|_| Err(err!(EXCEEDED_TIME_LIMIT, "no look within {} s", PATIENCE.as_secs())));
+        before = match looked {
+            Ok(view) => {
+                show_page(status, &view, before.as_ref());
+                Some(view)
+            }
+            // A router or the config server may come back.
+            Err(error) if status.watch => {
+                gatherer = None;
+                let why = format!("the cluster cannot be asked: {}", error.message);
+                if status.json {
+                    eprintln!("{why}")
+                } else {
+                    println!("{CLEAR}{why}")
+                }
+                None
+            }
+            Err(error) => return Err(error),
+        };
         if !status.watch {
             return Ok(());
         }
-        before = Some(view);
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+async fn connect(address: &Address, map: &Arc<Mutex<Map>>) -> Result<Gatherer> {
+    Ok(Gatherer::new(address.connect().await?, address.options.clone(), map.clone()))
+}
+
+async fn look(address: &Address, map: &Arc<Mutex<Map>>, gatherer: &mut Option<Gatherer>) -> Result<Document> {
+    match gatherer {
+        Some(gatherer) => gatherer.gather().await,
+        None => gatherer.insert(connect(address, map).await?).gather().await,
+    }
+}
+
+fn show_page(status: &Status, view: &Document, before: Option<&Document>) {
+    if status.json {
+        return println!("{}", document::extended_json::to_relaxed(&Value::Document(view.clone())));
+    }
+    let clear = if status.watch { CLEAR } else { "" };
+    print!("{clear}{}", draw::page(view, before));
 }

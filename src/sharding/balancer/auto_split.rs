@@ -59,17 +59,18 @@ impl ConfigServer {
         SetAutoSplit { sizes }
     }
 
-    /// The setting as it is once the balancer is switched on or off; `None` where that changes nothing. Switching off ends
+    /// The setting as it is, and once the balancer is switched on or off; `None` where that changes nothing. Switching off ends
     /// splitting too, and it is resumed with the balancer; between the two a user may switch it on by itself.
-    pub(super) fn auto_split_with_balancer(&self, on: bool) -> Option<Document> {
-        let mut setting = self.setting(AUTO_SPLIT)?;
+    pub(super) fn auto_split_with_balancer(&self, on: bool) -> Option<(Document, Document)> {
+        let before = self.setting(AUTO_SPLIT)?;
         let concerned = if on { STOPPED } else { ENABLED };
-        if !setting.get_bool(concerned).unwrap_or(false) {
+        if !before.get_bool(concerned).unwrap_or(false) {
             return None;
         }
+        let mut setting = before.clone();
         setting.insert(ENABLED, on);
         setting.insert(STOPPED, !on);
-        Some(setting)
+        Some((before, setting))
     }
 
     /// [`RebalanceChunk`]: the chunk is moved to the shard that has least of the collection, if it is

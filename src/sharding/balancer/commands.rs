@@ -1,7 +1,7 @@
 //! balancerStart, balancerStop, balancerStatus, balancerCollectionStatus.
 
 use super::settings::mode;
-use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
+use crate::config::{ConfigServer, SETTINGS, argument, change, require_majority};
 use document::{Document, Result, doc};
 use node::{Operation, Request};
 use protocol::balancer::Reason;
@@ -38,13 +38,13 @@ impl ConfigServer {
     }
 
     async fn set_balancing(&self, on: bool) -> Result<()> {
-        let mut settings = self.setting("balancer").unwrap_or_else(|| doc! { "_id": "balancer" });
+        let before = self.setting("balancer").unwrap_or_else(|| doc! { "_id": "balancer" });
+        let mut settings = before.clone();
         settings.insert("mode", if on { "full" } else { "off" });
         settings.insert("stopped", !on);
-        let auto_split = self.auto_split_with_balancer(on);
-        let writes: Vec<_> =
-            [Some(settings), auto_split].into_iter().flatten().map(|d| put(SETTINGS, d)).collect();
-        self.commit(&writes).await
+        let changed = [Some((before, settings)), self.auto_split_with_balancer(on)];
+        let writes = changed.into_iter().flatten().map(|(before, after)| change(SETTINGS, before, after));
+        self.commit(&writes.collect::<Vec<_>>()).await
     }
 
     /// `{_configsvrBalancerStatus: 1}`.

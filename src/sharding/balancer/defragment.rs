@@ -10,7 +10,7 @@ use super::moves::{Chosen, Made};
 use super::statistics::{Statistics, chunk_view, indexes_of, zone_views};
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{COLLECTIONS, ConfigServer, put};
+use crate::config::{COLLECTIONS, ConfigServer, edit};
 use crate::messages::chunks::{MeasureRange, ShardMergeChunks};
 use crate::messages::{Flag, Message};
 use crate::remote::Target;
@@ -235,9 +235,9 @@ impl ConfigServer {
         if collection.defragmentation_phase() == Some(phase) {
             return Ok(());
         }
-        let mut entry = collection.document;
-        entry.insert("defragmentationPhase", phase.name());
-        self.commit(&[put(COLLECTIONS, entry)]).await
+        let named =
+            edit(COLLECTIONS, collection.document, |e| e.insert("defragmentationPhase", phase.name()));
+        self.commit(&[named]).await
     }
 
     /// Removes what defragmentation of an incarnation left: the measured sizes, then phase and flag. Also how a user ends it
@@ -256,10 +256,11 @@ impl ConfigServer {
         self.persist_phase_of(collection, Phase::Finished).await?;
         let Some(collection) = of_epoch()? else { return Ok(()) };
         self.forget_sizes(&collection).await?;
-        let mut entry = collection.document;
-        entry.remove("defragmentCollection");
-        entry.remove("defragmentationPhase");
-        self.commit(&[put(COLLECTIONS, entry)]).await
+        let ended = edit(COLLECTIONS, collection.document, |entry| {
+            entry.remove("defragmentCollection");
+            entry.remove("defragmentationPhase");
+        });
+        self.commit(&[ended]).await
     }
 
     /// Current phase and what is left of it, as balancerCollectionStatus shows them.

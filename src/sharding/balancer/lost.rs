@@ -4,6 +4,9 @@
 //! primary of the config server knows what the one before has asked for. All of a round are noted in one commit, the only one
 //! that a round adds to what its migrations commit themselves, and struck off in one write that nothing waits for. balancerStop waits for what goes on, and fences what a
 //! shard out of reach was to give away; that stays noted until the shard has said that nothing of the kind is under way.
+//!
+//! A migration is committed only as long as its note stands. A deposed primary that was paused may ask for one when it wakes,
+//! after its successor has stopped the balancer and struck off the note.
 
 use crate::config::{ConfigServer, MIGRATIONS, delete, put};
 use crate::messages::Message;
@@ -105,9 +108,10 @@ impl ConfigServer {
 
     fn noted(&self, request: MoveRange) -> Noted {
         // The same one may have been lost before.
-        let known =
-            self.balancer.unsure.lock().migrations.iter().find(|m| m.request == request).map(|m| m.id);
-        Noted { id: known.unwrap_or_else(|| self.node.new_object_id()), request, fenced: false }
+        let same = |m: &&Noted| MoveRange { note: None, ..m.request.clone() } == request;
+        let known = self.balancer.unsure.lock().migrations.iter().find(same).map(|m| m.id);
+        let id = known.unwrap_or_else(|| self.node.new_object_id());
+        Noted { id, request: MoveRange { note: Some(id), ..request }, fenced: false }
     }
 
     /// Strikes off those whose end is known, unless an earlier attempt at one was lost.

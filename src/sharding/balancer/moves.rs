@@ -100,6 +100,7 @@ impl ConfigServer {
             force_jumbo: if m.force_jumbo { 2 } else { 0 },
             wait_for_delete: settings.get("_waitForDelete").is_some_and(Value::truthy),
             throttle: throttle_of(settings.get_present("_secondaryThrottle")),
+            note: None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! The primary of the config server asks each shard's primary for its members every few seconds. A list counts if it is of
 //! a newer configuration of the set than the one that is written down.
 
-use super::{ConfigServer, SHARDS, put};
+use super::{ConfigServer, SHARDS, edit};
 use crate::remote::{Target, hosts};
 use crate::routing::registry::Shard;
 use document::{Document, Result, Value, bail, doc};
@@ -45,12 +45,15 @@ impl ConfigServer {
             return Ok(());
         }
         let _lock = self.topology.lock().await;
-        let Some(mut document) = self.catalog().shard_document(&shard.name) else { return Ok(()) };
-        if document.get_i64("replSetConfigVersion").is_some_and(|known| known >= version) {
+        let Some(before) = self.catalog().shard_document(&shard.name) else { return Ok(()) };
+        if before.get_i64("replSetConfigVersion").is_some_and(|known| known >= version) {
             return Ok(());
         }
-        document.insert("host", format!("{set}/{}", members.join(",")));
-        document.insert("replSetConfigVersion", version);
-        self.commit(&[put(SHARDS, document)]).await
+        let host = format!("{set}/{}", members.join(","));
+        let write = edit(SHARDS, before, |document| {
+            document.insert("host", host);
+            document.insert("replSetConfigVersion", version);
+        });
+        self.commit(&[write]).await
     }
 }

@@ -168,6 +168,12 @@ impl<'n> Catalog<'n> {
         ranges.sort_by(|a, b| compare(&a.min, &b.min));
         ranges
     }
+    /// The ids of all zone ranges in a database.
+    pub fn zones_of_database(&self, db: &str) -> Vec<Value> {
+        let of_database =
+            |d: &Document| d.get_str("ns").is_some_and(|ns| storage::split_namespace(ns).0 == db);
+        self.all(TAGS).iter().filter(|d| of_database(d)).filter_map(|d| d.get("_id").cloned()).collect()
+    }
     /// Whether any namespace has a range in the zone.
     pub fn zone_has_ranges(&self, zone: &str) -> bool {
         self.all(TAGS).iter().any(|d| d.get_str("tag") == Some(zone))

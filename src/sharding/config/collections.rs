@@ -6,14 +6,14 @@ use super::catalog::Sharded;
 use super::chunks::migration::placement_entry;
 use super::require_majority;
 use super::{
-    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, TAGS, argument, delete, insert, put, shown,
+    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, TAGS, argument, change, delete, insert, put, shown,
 };
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
-use crate::messages::Message;
 use crate::messages::ddl::{
-    CommitBucketing, CommitCreateCollection, CommitDropCollection, CommitRename, FirstChunk,
+    CommitBucketing, CommitConversion, CommitCreateCollection, CommitDropCollection, CommitRename, FirstChunk,
 };
+use crate::messages::{Flag, Message};
 use crate::routing::table::SERIES;
 use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
@@ -114,7 +114,8 @@ impl ConfigServer {
     }
 
     /// [`CommitDropCollection`]: the collection is no longer sharded; its chunks and zone
-    /// ranges go. What is gone already stays gone, and a namesake with another UUID is left alone.
+    /// ranges go, those too that have waited for one that never was. What is gone already stays gone, and a namesake with another UUID is
+    /// left alone.
     ///
     /// # Errors
     /// A failed log.
@@ -140,7 +141,17 @@ impl ConfigServer {
             if !untrack.0 {
                 self.log_change("dropCollection", ns, Document::new()).await;
             }
-        } else if let Some(uuid) = uuid {
+            return Ok(Document::new());
+        }
+        // Zones may have waited for one that was never sharded. Those of a namesake that is sharded stay.
+        if self.catalog().find_collection(ns)?.is_none() {
+            let zones: Vec<_> =
+                self.catalog().zone_ranges(ns).into_iter().map(|z| delete(TAGS, z.id)).collect();
+            if !zones.is_empty() {
+                self.commit(&zones).await?;
+            }
+        }
+        if let Some(uuid) = uuid {
             // The first try may have ended between the two steps.
             self.remove_chunks_of_gone(uuid).await?;
         }
@@ -217,8 +228,7 @@ impl ConfigServer {
         entry.insert("lastmod", Value::DateTime(self.node.now_ms()));
         // The rename itself had forbidden them.
         entry.remove("allowMigrations");
-        writes.push(delete(COLLECTIONS, Value::from(from)));
-        writes.push(put(COLLECTIONS, entry));
+        writes.push(change(COLLECTIONS, moving.document.clone(), entry));
         for zone in catalog.zone_ranges(from) {
             writes.push(delete(TAGS, zone.id));
             let id = self.node.new_object_id();
@@ -237,6 +247,37 @@ impl ConfigServer {
         };
         entry(from, Vec::new());
         entry(to, owners);
+    }
+
+    /// [`CommitConversion`]: a collection that is not sharded goes on under another UUID, on its shard. A repeat finds it in place.
+    ///
+    /// # Errors
+    /// A failed log.
+    pub async fn commit_conversion(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, CommitConversion::COMMAND)?;
+        self.ensure().await?;
+        let CommitConversion { ns, uuid, new } = CommitConversion::parse(request.body)?;
+        let _members = self.membership.read().await;
+        let _lock = self.lock_chunks(&ns).await;
+        let Some(old) = self.catalog().find_collection(&ns)?.filter(|c| c.info.uuid == uuid) else {
+            return Ok(Document::new());
+        };
+        let first = |c: Chunk| FirstChunk { min: c.min, max: c.max, shard: c.shard.to_string() };
+        let copied = CommitCreateCollection {
+            ns,
+            uuid: new,
+            key: old.info.key.clone(),
+            unique: Flag(false),
+            collation: None,
+            series: None,
+            unsplittable: Flag(true),
+            chunks: self.catalog().chunks(&old)?.into_iter().map(first).collect(),
+        };
+        let mut writes = self.replacement_writes(Some(old), &copied)?;
+        let gone = self.catalog().chunk_documents(uuid);
+        writes.extend(gone.iter().filter_map(|d| d.get("_id").cloned()).map(|id| delete(CHUNKS, id)));
+        self.commit(&writes).await?;
+        Ok(Document::new())
     }
 
     /// [`CommitBucketing`]: the definition of a time series whose buckets are tracked, and raised versions, so that routers read it anew before
@@ -258,7 +299,7 @@ impl ConfigServer {
         }
         let mut entry = collection.document.clone();
         entry.insert(SERIES, series);
-        let mut writes = vec![put(COLLECTIONS, entry)];
+        let mut writes = vec![change(COLLECTIONS, collection.document.clone(), entry)];
         writes.extend(self.bump_every_owner(&collection)?);
         self.commit(&writes).await?;
         Ok(Document::new())
@@ -280,7 +321,7 @@ impl ConfigServer {
         let lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         let (defragmented, epoch) = (collection.is_defragmented(), collection.info.epoch);
-        let mut entry = collection.document;
+        let mut entry = collection.document.clone();
         match body.get_present("chunkSize").map(|v| (v.as_i64(), v)) {
             None => {}
             Some((Some(0), _)) => {
@@ -298,7 +339,7 @@ impl ConfigServer {
         if defragment == Some(true) && !defragmented {
             entry.insert("defragmentCollection", true);
         }
-        self.commit(&[put(COLLECTIONS, entry)]).await?;
+        self.commit(&[change(COLLECTIONS, collection.document, entry)]).await?;
         drop(lock);
         if defragment == Some(false) && defragmented {
             self.end_defragmentation(ns, epoch).await?;

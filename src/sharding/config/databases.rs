@@ -2,7 +2,7 @@
 
 use super::catalog::Database;
 use super::chunks::migration::placement_entry;
-use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, delete, insert, put, require_majority};
+use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, TAGS, delete, insert, put, require_majority};
 use crate::messages::Message;
 use crate::messages::ddl::{CommitDropDatabase, CommitMovePrimary, CreateDatabase};
 use crate::remote::Target;
@@ -65,7 +65,7 @@ impl ConfigServer {
                 other.name
             );
         }
-        if self.catalog().shard(&primary)?.draining && wanted.is_none() {
+        if self.catalog().shard(&primary)?.draining {
             bail!(SHARD_NOT_FOUND, "Shard {primary} is currently draining");
         }
         let timestamp = self.tick();
@@ -147,7 +147,7 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// `{_configsvrCommitDropDatabase: db, databaseVersion}`: forgets the database of this version; one that is gone, or is
+    /// `{_configsvrCommitDropDatabase: db, databaseVersion}`: forgets the database of this version, with the zones in it; one that is gone, or is
     /// another by now, stays as it is.
     ///
     /// # Errors
@@ -167,7 +167,10 @@ impl ConfigServer {
             bail!(ILLEGAL_OPERATION, "database {name} still has the sharded collection {}", left.info.ns);
         }
         let placement = placement_entry(self.node.new_object_id(), name, None, self.tick(), Vec::new());
-        self.commit(&[delete(DATABASES, Value::from(name)), insert(PLACEMENT_HISTORY, placement)]).await?;
+        let mut writes = vec![delete(DATABASES, Value::from(name)), insert(PLACEMENT_HISTORY, placement)];
+        // Those of collections that never were sharded.
+        writes.extend(self.catalog().zones_of_database(name).into_iter().map(|id| delete(TAGS, id)));
+        self.commit(&writes).await?;
         self.log_change("dropDatabase", name, Document::new()).await;
         Ok(Document::new())
     }

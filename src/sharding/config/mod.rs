@@ -163,7 +163,7 @@ impl ConfigServer {
         if exists {
             return Ok(());
         }
-        let text = || doc! { "bsonType": "string" };
+        let time = || doc! { "bsonType": "string", "pattern": "^([01]?[0-9]|2[0-3]):[0-5][0-9]$" };
         let id = |name: &str| doc! { "bsonType": "string", "enum": [name] };
         let schema = |name: &str, mut properties: Document| {
             properties.insert("_id", id(name));
@@ -174,7 +174,7 @@ impl ConfigServer {
         };
         let size = doc! { "bsonType": "number", "minimum": 1, "maximum": 1024 };
         let flag = || doc! { "bsonType": "bool" };
-        let window = doc! { "bsonType": "object", "required": ["start", "stop"], "properties": { "start": text(), "stop": text() } };
+        let window = doc! { "bsonType": "object", "required": ["start", "stop"], "properties": { "start": time(), "stop": time() } };
         let balancer = doc! {
             "mode": { "bsonType": "string", "enum": ["full", "autoSplitOnly", "off"] }, "stopped": flag(), "activeWindow": window,
             "_secondaryThrottle": { "bsonType": ["bool", "object"] }, "_waitForDelete": flag(),
@@ -249,7 +249,9 @@ impl ConfigServer {
         let (mut part, mut part_bytes) = (Vec::new(), 0);
         for write in writes {
             let bytes = match &write {
-                BatchWrite::Insert { doc, .. } | BatchWrite::Put { doc, .. } => doc.to_vec().len(),
+                BatchWrite::Insert { doc, .. }
+                | BatchWrite::Put { doc, .. }
+                | BatchWrite::Change { after: doc, .. } => doc.to_vec().len(),
                 BatchWrite::Delete { .. } => 0,
             };
             if part.len() == PART_WRITES_MAX || part_bytes + bytes > PART_BYTES_MAX {
@@ -308,6 +310,17 @@ pub fn require_majority(op: &Operation, command: &str) -> Result<()> {
 pub(crate) fn put(ns: &str, doc: Document) -> BatchWrite {
     BatchWrite::Put { ns: ns.to_string(), doc }
 }
+/// A document that was read as `before`, changed. Clients write to documents of the catalog too, and take no lock of the config
+/// server's: what they have written since to other fields stays.
+pub(crate) fn change(ns: &str, before: Document, after: Document) -> BatchWrite {
+    BatchWrite::Change { ns: ns.to_string(), before, after }
+}
+/// As [`change`], to what `f` makes of the document.
+pub(crate) fn edit(ns: &str, before: Document, f: impl FnOnce(&mut Document)) -> BatchWrite {
+    let mut after = before.clone();
+    f(&mut after);
+    change(ns, before, after)
+}
 pub(crate) fn insert(ns: &str, doc: Document) -> BatchWrite {
     BatchWrite::Insert { ns: ns.to_string(), doc }
 }
@@ -322,6 +335,10 @@ pub(crate) fn argument<'a>(request: &node::Request<'a>) -> Result<&'a str> {
     request.argument().and_then(|v| v.as_str()).filter(|s| !s.is_empty()).ok_or_else(|| {
         err!(INVALID_NAMESPACE, "the argument of {} must be a non-empty string", request.name())
     })
+}
+/// The shard that a command names by its argument; what names none is found nowhere.
+pub(crate) fn shard_argument<'a>(request: &node::Request<'a>) -> &'a str {
+    request.argument().and_then(|v| v.as_str()).unwrap_or_default()
 }
 /// A member that must be there and of the type `read` accepts.
 ///

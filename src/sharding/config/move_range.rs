@@ -57,6 +57,7 @@ impl ConfigServer {
             force_jumbo: i32::from(force_jumbo.0),
             wait_for_delete: wait_for_delete.0,
             throttle,
+            note: None,
         };
         op.interruptible(self.migrate(&migration)).await??;
         Ok(Document::new())

@@ -5,7 +5,7 @@
 //! knows the old key asks. A chunk that was jumbo may now be divisible.
 
 use super::catalog::{Sharded, ZoneRange};
-use super::{COLLECTIONS, ConfigServer, TAGS, put, require_majority, shown};
+use super::{COLLECTIONS, ConfigServer, TAGS, change, put, require_majority, shown};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
@@ -53,7 +53,7 @@ impl ConfigServer {
         // The operation itself had forbidden them.
         entry.remove("allowMigrations");
         let new = Sharded::parse(entry.clone())?;
-        let mut writes = vec![put(COLLECTIONS, entry)];
+        let mut writes = vec![change(COLLECTIONS, old.document.clone(), entry)];
         for chunk in self.catalog().chunks(old)? {
             writes.push(self.put_chunk(&new, &refined_chunk(key, chunk)?));
         }

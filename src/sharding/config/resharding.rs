@@ -11,8 +11,8 @@
 use super::catalog::Sharded;
 use super::chunks::migration::placement_entry;
 use super::{
-    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, RESHARDING_OPERATIONS, TAGS, delete, insert, put,
-    require_majority,
+    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, RESHARDING_OPERATIONS, TAGS, change, delete, edit,
+    insert, put, require_majority,
 };
 use crate::messages::ddl::CommitCreateCollection;
 use crate::messages::resharding::{
@@ -57,9 +57,8 @@ impl ConfigServer {
         let operation = self.operation_document(&begin);
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
         if let Some(collection) = collection {
-            let mut entry = collection.document;
-            entry.insert("reshardingFields", fields_of(&operation));
-            writes.push(put(COLLECTIONS, entry));
+            let fields = fields_of(&operation);
+            writes.push(edit(COLLECTIONS, collection.document, |e| e.insert("reshardingFields", fields)));
         }
         self.commit(&writes).await?;
         Ok(Document::new())
@@ -130,11 +129,11 @@ impl ConfigServer {
             operation.insert("cloneTimestamp", from);
         }
         let mut writes = vec![put(RESHARDING_OPERATIONS, operation.clone())];
-        if let Some(mut entry) =
+        if let Some(entry) =
             self.catalog().collection_document(ns).filter(|e| e.contains_key("reshardingFields"))
         {
-            entry.insert("reshardingFields", fields_of(&operation));
-            writes.push(put(COLLECTIONS, entry));
+            let fields = fields_of(&operation);
+            writes.push(edit(COLLECTIONS, entry, |e| e.insert("reshardingFields", fields)));
         }
         self.commit(&writes).await?;
         Ok(Document::new())
@@ -148,7 +147,7 @@ impl ConfigServer {
     pub async fn commit_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, ReshardingCommit::COMMAND)?;
         self.ensure().await?;
-        let ReshardingCommit { of, to_come, unsplittable, zones, collation, series } =
+        let ReshardingCommit { of, to_come, unsplittable, unique, zones, collation, series } =
             ReshardingCommit::parse(request.body)?;
         let (ns, new) = (of.ns.as_str(), of.new);
         self.node
@@ -168,13 +167,31 @@ impl ConfigServer {
             ns: ns.to_string(),
             uuid: new,
             key: to_come.key,
-            unique: Flag(false),
+            unique,
             collation,
             series,
             unsplittable,
             chunks: to_come.chunks,
         };
-        let (mut entry, chunks) = self.new_collection(&copied)?;
+        let mut writes = self.replacement_writes(old, &copied)?;
+        if let Some(zones) = zones {
+            self.replace_zones(&mut writes, ns, zones);
+        }
+        self.remove_chunks(new).await?;
+        self.commit(&writes).await?;
+        Ok(Document::new())
+    }
+
+    /// What makes a copy the collection, in the place of `old`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70) for an owner that is none, and those of chunks that leave a gap.
+    pub(super) fn replacement_writes(
+        &self,
+        old: Option<Sharded>,
+        copied: &CommitCreateCollection,
+    ) -> Result<Vec<BatchWrite>> {
+        let (mut entry, chunks) = self.new_collection(copied)?;
         for name in
             ["defaultCollation", "noBalance", "maxChunkSizeBytes", "enableAutoMerge", "permitMigrations"]
         {
@@ -187,18 +204,14 @@ impl ConfigServer {
         for shard in &owners {
             self.catalog().shard(shard)?;
         }
-        let at = collection.info.timestamp;
-        let placement =
-            placement_entry(self.node.new_object_id(), ns, Some(new), at, owners.into_iter().collect());
-        let mut writes = vec![put(COLLECTIONS, entry), insert(PLACEMENT_HISTORY, placement)];
+        let (ns, new, at) = (copied.ns.as_str(), copied.uuid, collection.info.timestamp);
+        let owners = owners.into_iter().collect();
+        let placement = placement_entry(self.node.new_object_id(), ns, Some(new), at, owners);
+        let before = old.map(|old| old.document).unwrap_or_default();
+        let mut writes = vec![change(COLLECTIONS, before, entry), insert(PLACEMENT_HISTORY, placement)];
         writes.extend(chunks.iter().map(|c| insert(CHUNKS, c.to_document(new))));
         crate::routing::RoutingTable::build(&collection.info, chunks)?;
-        if let Some(zones) = zones {
-            self.replace_zones(&mut writes, ns, zones);
-        }
-        self.remove_chunks(new).await?;
-        self.commit(&writes).await?;
-        Ok(Document::new())
+        Ok(writes)
     }
 
     fn replace_zones(&self, writes: &mut Vec<BatchWrite>, ns: &str, zones: Vec<ZoneToCome>) {
@@ -231,11 +244,10 @@ impl ConfigServer {
             self.remove_chunks(of.old).await?;
         }
         let mut writes = Vec::new();
-        if let Some(mut entry) = self.catalog().collection_document(ns)
+        if let Some(entry) = self.catalog().collection_document(ns)
             && entry.get_path("reshardingFields.reshardingUUID") == Some(&id)
         {
-            entry.remove("reshardingFields");
-            writes.push(put(COLLECTIONS, entry));
+            writes.push(edit(COLLECTIONS, entry, |e| drop(e.remove("reshardingFields"))));
         }
         if self.operation(&of)?.is_some() {
             writes.push(delete(RESHARDING_OPERATIONS, id));

@@ -11,11 +11,12 @@ use super::catalog::Database;
 use super::chunks::migration::placement_entry;
 use super::dedicated::{CONFIG_SHARD, Cleanup, pending_cleanup};
 use super::{
-    ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, insert, put, require_majority,
+    ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, edit, insert, require_majority,
+    shard_argument,
 };
 use crate::remote::{Target, hosts, majority};
 use crate::routing::registry::Shard;
-use document::{Document, Result, Value, bail, codes, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
 
@@ -272,9 +273,10 @@ impl ConfigServer {
         self.ensure().await?;
         let _lock = self.topology.lock().await;
         let shard = self.shard_of_argument(&request)?;
-        let mut document = self.catalog().shard_document(&shard.name).unwrap_or_default();
-        if document.remove("draining").is_some() {
-            self.commit(&[put(SHARDS, document)]).await?;
+        let document = self.catalog().shard_document(&shard.name).unwrap_or_default();
+        if document.contains_key("draining") {
+            let write = edit(SHARDS, document, |d| drop(d.remove("draining")));
+            self.commit(&[write]).await?;
         }
         Ok(Document::new())
     }
@@ -323,7 +325,7 @@ impl ConfigServer {
     }
 
     fn shard_of_argument(&self, request: &Request<'_>) -> Result<Shard> {
-        let name = argument(request)?;
+        let name = shard_argument(request);
         self.shard_named(name)
             .map_err(|_| err!(SHARD_NOT_FOUND, "Drop of shard {name} failed because it does not exist"))
     }
@@ -344,9 +346,8 @@ impl ConfigServer {
             }
         }
         let _members = self.membership.write().await;
-        let mut document = self.catalog().shard_document(&shard.name).unwrap_or_default();
-        document.insert("draining", true);
-        self.commit(&[put(SHARDS, document)]).await?;
+        let document = self.catalog().shard_document(&shard.name).unwrap_or_default();
+        self.commit(&[edit(SHARDS, document, |d| d.insert("draining", true))]).await?;
         self.log_change("removeShard.start", "", doc! { "shard": shard.name.as_str() }).await;
         Ok(())
     }
@@ -363,9 +364,9 @@ impl ConfigServer {
         let Some(control) = others.iter().find(|s| s.name != shard.name) else {
             bail!(ILLEGAL_OPERATION, "Operation not allowed because it would remove the last shard")
         };
-        let mut document = self.catalog().shard_document(&control.name).unwrap_or_default();
-        document.insert("topologyTime", self.tick());
-        self.commit(&[delete(SHARDS, Value::from(shard.name.as_str())), put(SHARDS, document)]).await?;
+        let document = self.catalog().shard_document(&control.name).unwrap_or_default();
+        let told = edit(SHARDS, document, |d| d.insert("topologyTime", self.tick()));
+        self.commit(&[delete(SHARDS, Value::from(shard.name.as_str())), told]).await?;
         self.log_change("removeShard", "", doc! { "shard": shard.name.as_str() }).await;
         match shard.name.as_str() {
             CONFIG_SHARD => self.cease_to_be_a_shard().await,
@@ -398,8 +399,7 @@ impl ConfigServer {
     /// `{listShards: 1, filter?: {draining}}` answers `{shards}`.
     pub async fn list_shards(&self, request: Request<'_>) -> Result<Document> {
         self.ensure().await?;
-        let draining =
-            request.body.get_document("filter").and_then(|f| f.get("draining")).map(|v| v.truthy());
+        let draining = draining_wanted(request.body)?;
         let all = self.catalog().shards();
         let shown = all.iter().filter(|s| draining.is_none_or(|d| d == s.draining));
         let shards: Vec<Document> = shown.filter_map(|s| self.catalog().shard_document(&s.name)).collect();
@@ -412,6 +412,30 @@ impl ConfigServer {
         let shards: Vec<_> = self.catalog().shards().into_iter().map(|s| (s.name, s.host)).collect();
         Ok(shard_map(&shards, Some(&self.connection_string()?)))
     }
+}
+
+/// What the `filter` of listShards wants.
+///
+/// # Errors
+/// TypeMismatch (14), IDLUnknownField (40415).
+pub fn draining_wanted(body: Doc<'_>) -> Result<Option<bool>> {
+    const FILTER: &str = "listShards.filter";
+    let Some(filter) = body.get_present("filter") else { return Ok(None) };
+    let Some(filter) = filter.as_document() else {
+        return Err(document::wrong_type(FILTER, filter.type_name(), "object"));
+    };
+    let mut wanted = None;
+    for e in filter.iter() {
+        match (e.name(), e.value()) {
+            ("draining", ValueRef::Null) => {}
+            ("draining", ValueRef::Boolean(draining)) => wanted = Some(draining),
+            ("draining", other) => {
+                return Err(document::wrong_type(&format!("{FILTER}.draining"), other.type_name(), "bool"));
+            }
+            (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field '{FILTER}.{name}' is an unknown field."),
+        }
+    }
+    Ok(wanted)
 }
 
 /// The reply of getShardMap for `(name, connection string)` pairs and the config server, which may be among them.

@@ -449,6 +449,22 @@ async fn a_merge_of_the_balancer_keeps_to_zones_and_marks_that_are_younger_than_
 }
 
 #[tokio::test]
+async fn a_migration_of_the_balancer_is_committed_only_while_its_note_stands() {
+    let c = Cluster::sharded().await;
+    let note = ObjectId([7; 12]);
+    let mut commit = c.migration(Value::MinKey, Value::MaxKey, c.version());
+    commit.push("note", note);
+    assert_eq!(code(c.run(commit.clone()).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    assert_eq!(c.chunks(), ["a[-,+)1|0"]);
+    c.config.local.put(MIGRATIONS, &doc! { "_id": note }).await.unwrap();
+    c.run(commit.clone()).await.unwrap();
+    assert_eq!(c.chunks(), ["b[-,+)2|0"]);
+    // The answer was lost, and the note has been struck off since.
+    c.config.local.delete(MIGRATIONS, &Document::new()).await.unwrap();
+    c.run(commit).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_donor_that_is_gone_finds_its_migration_fenced() {
     let c = Cluster::sharded().await;
     c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
@@ -466,6 +482,7 @@ async fn a_donor_that_is_gone_finds_its_migration_fenced() {
         force_jumbo: 0,
         wait_for_delete: false,
         throttle: None,
+        note: None,
     };
     c.config.fence_migration(&MoveRange { epoch: Some(ObjectId([9; 12])), ..lost.clone() }).await.unwrap();
     assert_eq!(c.chunks()[1], "a[0,10)1|2", "another incarnation is let be");
@@ -605,6 +622,8 @@ async fn the_balancer_moves_from_the_loaded_shard_and_says_so() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert!(moved(&c));
+    let noted = |c: &Cluster| c.shards.got.lock().iter().any(|d| d.contains_key("note"));
+    assert!(noted(&c), "a migration of the balancer's names its note");
     c.run(doc! { "_configsvrBalancerStop": 1 }).await.unwrap();
     let reply = c.run(doc! { "_configsvrBalancerStatus": 1 }).await.unwrap();
     assert_eq!((reply.get_str("mode"), reply.get_bool("inBalancerRound")), (Some("off"), Some(false)));

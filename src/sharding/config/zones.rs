@@ -2,8 +2,8 @@
 
 use super::catalog::{ZoneRange, compare};
 use super::{
-    ConfigServer, SHARDS, TAGS, argument, delete, insert, put, require_majority, required_doc, required_str,
-    shown,
+    ConfigServer, SHARDS, TAGS, argument, delete, edit, insert, require_majority, required_doc, required_str,
+    shard_argument, shown,
 };
 use crate::key_pattern::ShardKeyPattern;
 use document::{Document, Result, Value, bail, doc};
@@ -18,7 +18,7 @@ impl ConfigServer {
         require_majority(op, "_configsvrAddShardToZone")?;
         self.ensure().await?;
         let body = request.body.to_document();
-        self.change_zones(argument(&request)?, required_str(&body, "zone")?, true).await
+        self.change_zones(shard_argument(&request), required_str(&body, "zone")?, true).await
     }
 
     /// `{_configsvrRemoveShardFromZone: shard, zone}`.
@@ -29,7 +29,7 @@ impl ConfigServer {
         require_majority(op, "_configsvrRemoveShardFromZone")?;
         self.ensure().await?;
         let body = request.body.to_document();
-        self.change_zones(argument(&request)?, required_str(&body, "zone")?, false).await
+        self.change_zones(shard_argument(&request), required_str(&body, "zone")?, false).await
     }
 
     async fn change_zones(&self, shard: &str, zone: &str, add: bool) -> Result<Document> {
@@ -51,9 +51,8 @@ impl ConfigServer {
         } else {
             zones.retain(|z| z != zone);
         }
-        let mut document = self.catalog().shard_document(shard).unwrap_or_default();
-        document.insert("tags", zones);
-        self.commit(&[put(SHARDS, document)]).await?;
+        let document = self.catalog().shard_document(shard).unwrap_or_default();
+        self.commit(&[edit(SHARDS, document, |d| d.insert("tags", zones))]).await?;
         Ok(Document::new())
     }
 

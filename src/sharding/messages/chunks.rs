@@ -32,6 +32,8 @@ message! {
         version "fromShardCollectionVersion": ShardVersion,
         /// The donor's clock: its last write to the range is not later.
         valid_after "validAfter": Option<Timestamp>,
+        /// The balancer's note of the migration, unless it is a user's.
+        note "note": Option<ObjectId>,
     }
 }
 
@@ -94,6 +96,8 @@ message! {
     CommitMergeAllChunks = "_configsvrCommitMergeAllChunksOnShard" (ns) {
         shard "shard": String,
         chunks_max "maxNumberOfChunksToMerge": Option<i64>,
+        /// No further run of chunks is begun after so many milliseconds.
+        millis_max "maxTimeProcessingChunksMS": Option<i64>,
         /// The balancer wants it, and not a user: refused once the balancer is stopped.
         of_balancer "ofBalancer": Flag,
     }

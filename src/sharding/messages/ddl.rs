@@ -72,6 +72,24 @@ message! {
 }
 
 message! {
+    /// What a shard has of a collection becomes capped, under another UUID.
+    ConvertParticipant = "_shardsvrConvertToCappedParticipant" (name) {
+        size "size": i64,
+        uuid "collectionUUID": [u8; 16],
+        new "newUUID": [u8; 16],
+        from_migrate "fromMigrate": Flag,
+    }
+}
+
+message! {
+    /// The catalog learns that a collection has another UUID, where it is.
+    CommitConversion = "_configsvrCommitConvertToCapped" (ns) {
+        uuid "collectionUUID": [u8; 16],
+        new "newUUID": [u8; 16],
+    }
+}
+
+message! {
     /// A database goes.
     DropDatabaseParticipant = "_shardsvrDropDatabaseParticipant" {
         /// Nothing is dropped: only critical sections of the operation are left.

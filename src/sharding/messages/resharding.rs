@@ -145,6 +145,7 @@ message! {
         of "resharding": Resharding,
         to_come "toCome": Distribution,
         unsplittable "unsplittable": Flag,
+        unique "unique": Flag,
         zones "zones": Option<Vec<ZoneToCome>>,
         /// Of a collection that was not in the catalog.
         collation "defaultCollation": Option<Document>,

@@ -83,6 +83,8 @@ fn every_message_is_read_as_it_was_written() {
         DropParticipant,
         RenameParticipant,
         DropDatabaseParticipant,
+        ConvertParticipant,
+        CommitConversion,
         CommitCreateCollection,
         CommitRename,
         CommitDropCollection,

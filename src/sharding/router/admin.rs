@@ -6,14 +6,15 @@ use super::cluster::CONFIG;
 use super::ddl::{self, full_namespace};
 use super::task::Task;
 use crate::chunk::ShardId;
-use crate::config::shards::shard_map;
+use crate::config::shards::{draining_wanted, shard_map};
 use document::error::NETWORK;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
 use node::Request;
 use node::auth::Owners;
+use node::metadata_errors::MetadataErrors;
 use node::operation::SessionId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The client's command on every shard, without versions.
 async fn on_all_shards(task: &Task<'_>) -> Result<Vec<(ShardId, DocBuf)>> {
@@ -241,9 +242,9 @@ pub async fn data_size(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `listShards`: the documents of `config.shards`.
 pub async fn list_shards(task: &Task<'_>) -> Result<DocBuf> {
+    let wanted = draining_wanted(task.request.body)?;
     let command = doc! { "find": "shards", "filter": {}, "sort": { "_id": 1 }, "$db": "config" };
     let documents = all_documents(task, "config", command).await?;
-    let wanted = task.get("filter").and_then(|v| v.as_document()).and_then(|d| d.get_bool("draining"));
     let chosen = documents
         .iter()
         .map(|d| d.to_document())
@@ -327,12 +328,9 @@ pub async fn plan_cache_filters(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `validateDBMetadata`: what any shard finds.
 pub async fn validate_metadata(task: &Task<'_>) -> Result<DocBuf> {
-    let mut errors = Vec::new();
-    for (_, reply) in on_all_shards(task).await? {
-        let reply = reply.to_document();
-        errors.extend(reply.get_array("apiVersionErrors").cloned().unwrap_or_default());
-    }
-    Ok(ok_reply(doc! { "apiVersionErrors": Value::Array(errors) }))
+    let mut errors = MetadataErrors::default();
+    on_all_shards(task).await?.iter().for_each(|(_, reply)| errors.add_reply(&reply.to_document()));
+    Ok(ok_reply(errors.reply()))
 }
 
 /// `setClusterParameter`: the config server sets it, there and on every shard.
@@ -408,10 +406,7 @@ pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
     stage.push("$currentOp", everybody);
     let command = doc! { "aggregate": 1, "pipeline": [stage], "cursor": { "batchSize": 100000 } };
     let mut out = Vec::new();
-    let shards = task.all_shards().await?;
-    let body = &task.own(&command, "admin", &Versions::NONE);
-    let asked = shards.iter().map(|s| async move { (s.clone(), task.read(s, body).await) });
-    for (shard, reply) in of_members(task, join_all(asked).await).await? {
+    for (shard, reply) in ask_all(task, &task.own(&command, "admin", &Versions::NONE)).await? {
         for mut d in batch(reply.doc()).map(Doc::to_document) {
             if !owners.include_row(&d) {
                 continue;
@@ -476,33 +471,66 @@ async fn cluster_catalog(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
     Ok(out)
 }
 
-/// `$shardedDataDistribution`: for each sharded collection what each shard owns and what it merely holds.
+/// `$shardedDataDistribution`: for each sharded collection what each shard owns and what it merely holds. Each shard is asked once.
 async fn data_distribution(task: &Task<'_>) -> Result<Vec<DocBuf>> {
     let filter = doc! { "unsplittable": { "$ne": true } };
     let command = doc! { "find": "collections", "filter": filter, "sort": { "_id": 1 }, "$db": "config" };
     let collections = all_documents(task, "config", command).await?;
+    let owners = owners(task).await?;
+    let held = shares(task).await?;
     let mut out = Vec::new();
     for collection in &collections {
         let Some(ns) = collection.doc().get_str("_id") else { continue };
-        let Some((db, name)) = ns.split_once('.') else { continue };
-        let stage = doc! { "$collStats": { "storageStats": {} } };
-        let command = doc! { "aggregate": name, "pipeline": [stage], "cursor": {}, "$db": db };
-        let stats = all_documents(task, db, command).await?;
-        let shards: Vec<Document> = stats.iter().map(|s| share(&s.to_document())).collect();
+        let uuid = collection.doc().get("uuid").and_then(|v| v.as_uuid()).unwrap_or_default();
+        let shown = held.get(ns).into_iter().flatten().filter(|share| {
+            let shard = share.get_str("shardName").unwrap_or_default().to_string();
+            owners.contains(&(uuid, shard)) || share.get_i64("numOrphanedDocs") != Some(0)
+        });
+        let shards: Vec<Document> = shown.cloned().collect();
         out.push(doc! { "ns": ns, "shards": shards }.to_doc_buf());
     }
     Ok(out)
 }
 
-fn share(stats: &Document) -> Document {
-    let number = |name: &str| {
-        stats.get_path(&format!("storageStats.{name}")).and_then(Value::as_f64).unwrap_or(0.0) as i64
+/// The shards that own chunks, by the collection's UUID.
+async fn owners(task: &Task<'_>) -> Result<BTreeSet<([u8; 16], String)>> {
+    let group = doc! { "$group": { "_id": { "uuid": "$uuid", "shard": "$shard" } } };
+    let command = doc! { "aggregate": "chunks", "pipeline": vec![group], "cursor": {}, "$db": "config" };
+    let found = all_documents(task, "config", command).await?;
+    let owner = |d: &DocBuf| {
+        let id = d.doc().get_document("_id")?;
+        Some((id.get("uuid")?.as_uuid()?, id.get_str("shard")?.to_string()))
     };
-    let (count, size, orphans) = (number("count"), number("size"), number("numOrphanDocs"));
+    Ok(found.iter().filter_map(owner).collect())
+}
+
+/// What every shard has of every collection.
+async fn shares(task: &Task<'_>) -> Result<BTreeMap<String, Vec<Document>>> {
+    let stats = doc! { "$_internalAllCollectionStats": { "stats": { "storageStats": {} } } };
+    let needed =
+        doc! { "ns": 1, "storageStats": { "size": 1, "count": 1, "numOrphanDocs": 1, "timeseries": 1 } };
+    let pipeline = vec![stats, doc! { "$project": needed }];
+    let command = doc! { "aggregate": 1, "pipeline": pipeline, "cursor": { "batchSize": 100000 } };
+    let mut held: BTreeMap<String, Vec<Document>> = BTreeMap::new();
+    for (shard, reply) in ask_all(task, &task.own(&command, "admin", &Versions::NONE)).await? {
+        for stats in batch(reply.doc()) {
+            let ns = stats.get_str("ns").unwrap_or_default().to_string();
+            held.entry(ns).or_default().push(share(&shard, &stats.to_document()));
+        }
+    }
+    Ok(held)
+}
+
+fn share(shard: &str, stats: &Document) -> Document {
+    let found = |name: &str| stats.get_path(&format!("storageStats.{name}")).and_then(Value::as_f64);
+    let number = |name: &str| found(name).unwrap_or(0.0) as i64;
+    // Of a time series the documents are its buckets.
+    let count = found("count").or_else(|| found("timeseries.bucketCount")).unwrap_or(0.0) as i64;
+    let (size, orphans) = (number("size"), number("numOrphanDocs"));
     let average = if count > 0 { size / count } else { 0 };
     let owned = (count - orphans).max(0);
     doc! {
-        "shardName": stats.get_str("shard").unwrap_or(""), "numOrphanedDocs": orphans, "numOwnedDocuments": owned,
+        "shardName": shard, "numOrphanedDocs": orphans, "numOwnedDocuments": owned,
         "ownedSizeBytes": owned * average, "orphanedSizeBytes": orphans * average,
     }
 }

@@ -25,7 +25,7 @@ use node::read::find::natural_order;
 use node::{Request, memory};
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
-    fusion, optimize, parse, refuse_own, split,
+    fusion, optimize, parse, parse_checked, refuse_own, split,
 };
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
 fn run<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     Box::pin(async move {
         let command = AggregateCommand::parse(task.body())?;
-        check_level(task.op, &command.pipeline.to_array())?;
+        check_level(task.op, command.pipeline)?;
         if command.explain {
             return super::explain::aggregate(task).await;
         }
@@ -123,7 +123,7 @@ async fn aggregate_on(
     }
     let mut context = context_on(task, ns, placement).await?;
     let stages = text::scored(task, ns, placement, stages(task), &mut context).await?;
-    let pipeline = optimize(parse(&stages, &context)?, &context)?;
+    let pipeline = optimized(&stages, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
         match single::read(task, ns, placement, placement.home()).await {
             Err(e) if is_of_unnamed(&e, ns, &pipeline) => {}
@@ -131,6 +131,12 @@ async fn aggregate_on(
         }
     }
     divided(task, ns, placement, shards, &pipeline, &context, size).await
+}
+
+/// The pipeline of a command. An expression that no document has a part in must have a value, here as on a node.
+pub(super) fn optimized(stages: &[Value], context: &Context) -> Result<Pipeline> {
+    let constant = |e: Error| e.while_running(String::new, Some("Failed to optimize pipeline"));
+    optimize(parse_checked(stages, context).map_err(constant)?, context)
 }
 
 /// Whether the error says that a collection is not where it was believed which the pipeline does not name itself: it names a view,
@@ -557,7 +563,7 @@ async fn without_collection(task: &Task<'_>, size: Option<usize>) -> Result<DocB
     }
     let mut context = pipeline_context(task, &ns)?;
     context.namespace.collection = String::new();
-    let pipeline = optimize(parse(&stages(task), &context)?, &context)?;
+    let pipeline = optimized(&stages(task), &context)?;
     let cursor = PipelineCursor::new(task, None, &pipeline, &context)?;
     started(task, &ns, cursor, &pipeline, size).await
 }

@@ -190,9 +190,14 @@ pub fn database_of(ns: &str) -> &str {
     ns.split_once('.').map_or(ns, |(db, _)| db)
 }
 
+/// Whether it is `db.`, which stands for the database alone. Names of collections may end in a dot as well.
+fn is_database(ns: &str) -> bool {
+    ns.split_once('.').is_some_and(|(_, collection)| collection.is_empty())
+}
+
 impl Cluster for LiveCluster {
     fn cached(&self, ns: &str) -> Option<Placement> {
-        let routing = match ns.ends_with('.') {
+        let routing = match is_database(ns) {
             true => Routing::Unsharded,
             false => self.cache.cached_collection(ns)?,
         };
@@ -208,8 +213,7 @@ impl Cluster for LiveCluster {
             if database.is_none() && !is_config(ns) {
                 return Ok(None);
             }
-            // `db.` stands for the database alone.
-            let routing = match ns.ends_with('.') || (is_config(ns) && !is_shardable_config(ns)) {
+            let routing = match is_database(ns) || (is_config(ns) && !is_shardable_config(ns)) {
                 true => Routing::Unsharded,
                 false => self.cache.collection(ns).await?,
             };

@@ -35,6 +35,12 @@ pub(super) fn context(task: &Task<'_>, statement: Doc<'_>, table: &RoutingTable)
     Ok(QueryContext::from(task.parse_context()?).with_collation(&of(statement, table)?))
 }
 
+/// The same where there is no collection, whose default would count.
+pub(super) fn context_of_nothing(task: &Task<'_>) -> Result<QueryContext> {
+    let collation = named(task.body()).map_or(Ok(Collation::SIMPLE), Collation::parse)?;
+    Ok(QueryContext::from(task.parse_context()?).with_collation(&collation))
+}
+
 /// The collation of a command whose stages run here. The default of a collection that is not sharded is asked of the
 /// shard that has it.
 pub(super) async fn of_pipeline(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Collation> {

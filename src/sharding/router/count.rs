@@ -7,6 +7,7 @@ use super::{collation, scatter, single};
 use document::{Collation, DocBuf, Document, Result, Value, doc};
 use node::read::count::CountCommand;
 use node::read::distinct::DistinctCommand;
+use query::matcher::Matcher;
 use std::collections::BTreeMap;
 
 pub async fn count(task: &Task<'_>) -> Result<DocBuf> {
@@ -14,7 +15,10 @@ pub async fn count(task: &Task<'_>) -> Result<DocBuf> {
     CountCommand::parse(task.body())?;
     let mut retry = Retry::default();
     loop {
-        let Some(placement) = task.placement(&ns).await? else { return Ok(ok_reply(doc! { "n": 0 })) };
+        let Some(placement) = task.placement(&ns).await? else {
+            check_query(task)?;
+            return Ok(ok_reply(doc! { "n": 0 }));
+        };
         match count_at(task, &ns, &placement).await {
             Ok(reply) => return Ok(reply),
             Err(e) if super::find::is_view_of_sharded(&e) => {
@@ -23,6 +27,12 @@ pub async fn count(task: &Task<'_>) -> Result<DocBuf> {
             Err(e) => retry.absorb(task, &ns, e).await?,
         }
     }
+}
+
+/// There is nothing to read, but what was asked for must make sense.
+fn check_query(task: &Task<'_>) -> Result<()> {
+    let context = collation::context_of_nothing(task)?;
+    Matcher::parse(task.document_or_empty("query"), &context).map(drop)
 }
 
 async fn count_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<DocBuf> {
@@ -57,6 +67,7 @@ pub async fn distinct(task: &Task<'_>) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {
+            check_query(task)?;
             return Ok(ok_reply(doc! { "values": Value::Array(Vec::new()) }));
         };
         match distinct_at(task, &ns, &placement).await {

@@ -11,7 +11,7 @@ use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use node::change_stream::labelled;
-use node::cursor::{CursorMetrics, SHORT_IDLE_MS};
+use node::cursor::{CursorMetrics, Life, Lives, SHORT_IDLE_MS};
 use node::memory;
 use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
@@ -72,6 +72,8 @@ pub struct Cursor {
 }
 
 struct Entry {
+    /// Dropped with the entry.
+    _life: Life,
     /// `None` while a getMore has it.
     cursor: Option<Cursor>,
     /// The name by which clients know it: a view's, where the cursor is of what is below.
@@ -93,6 +95,7 @@ pub struct CursorTable {
     opened: AtomicU64,
     more_than_one_batch: AtomicU64,
     timed_out: AtomicU64,
+    lives: Arc<Lives>,
 }
 
 impl CursorTable {
@@ -110,6 +113,7 @@ impl CursorTable {
             }
         };
         let entry = Entry {
+            _life: self.lives.begin(),
             ns: cursor.ns.clone(),
             session: cursor.session,
             transaction: cursor.transaction,
@@ -221,6 +225,7 @@ impl CursorTable {
             timed_out: self.timed_out.load(Ordering::Relaxed),
             total_opened: self.opened.load(Ordering::Relaxed),
             more_than_one_batch: self.more_than_one_batch.load(Ordering::Relaxed),
+            lives: self.lives.counts(),
         }
     }
     /// Whether the cursor is a change stream that no getMore has taken.

@@ -19,7 +19,7 @@ use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
 use crate::shard::ddl::repeated::REQUEST_ID;
 use crate::shard::migration::throttle_of;
-use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err, wrong_type};
 use futures::future::join_all;
 use node::Request;
 use node::generic::is_generic;
@@ -105,18 +105,18 @@ fn database_argument(task: &Task<'_>) -> Result<String> {
 fn string<'a>(task: &Task<'a>, name: &str) -> Result<&'a str> {
     match task.get(name) {
         Some(ValueRef::String(s)) => Ok(s),
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '{}.{name}' is the wrong type '{}', expected type 'string'",
-            task.request.name(),
-            v.type_name()
-        ),
+        Some(v) => Err(wrong_type(&field_of(task, name), v.type_name(), "string")),
         None => bail!(
             IDL_FAILED_TO_PARSE,
             "BSON field '{}.{name}' is missing but a required field",
             task.request.name()
         ),
     }
+}
+
+/// A field of the client's command, as errors name it.
+fn field_of(task: &Task<'_>, name: &str) -> String {
+    format!("{}.{name}", task.request.name())
 }
 
 fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
@@ -514,6 +514,8 @@ fn chunk_of(task: &Task<'_>, table: &RoutingTable) -> Result<Arc<Chunk>> {
             })
         }
         (None, None) => bail!(OPERATION_FAILED, "must specify either find or bounds"),
+        (Some(v), None) => Err(wrong_type(&field_of(task, "find"), v.type_name(), "object")),
+        (None, Some(v)) => Err(wrong_type(&field_of(task, "bounds"), v.type_name(), "array")),
         _ => bail!(OPERATION_FAILED, "cannot specify both find and bounds"),
     }
 }
@@ -716,7 +718,7 @@ pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
 /// `mergeAllChunksOnShard`.
 pub async fn merge_all_chunks(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
-    string(task, "shard")?;
+    shapes::MERGE_ALL_CHUNKS.check_command(task.request.body, task.request.sequences)?;
     let done = task.config(internal(task, "_configsvrCommitMergeAllChunksOnShard", ns.as_str())).await;
     task.router.cluster.invalidate(&ns);
     done?;
@@ -749,9 +751,10 @@ fn for_config(task: &Task<'_>, internal_name: &str) -> Document {
 }
 
 macro_rules! forwarded {
-    ($($function:ident $name:literal;)*) => {
+    ($($function:ident $name:literal $($shape:ident)?;)*) => {
         $(#[doc = concat!("To the config server as `", $name, "`.")]
         pub async fn $function(task: &Task<'_>) -> Result<DocBuf> {
+            $(shapes::$shape.check_command(task.request.body, task.request.sequences)?;)?
             to_config(task, $name).await
         })*
     };
@@ -760,14 +763,24 @@ forwarded! {
     balancer_start "_configsvrBalancerStart";
     balancer_stop "_configsvrBalancerStop";
     balancer_status "_configsvrBalancerStatus";
-    balancer_collection_status "_configsvrBalancerCollectionStatus";
-    add_shard_to_zone "_configsvrAddShardToZone";
-    remove_shard_from_zone "_configsvrRemoveShardFromZone";
-    update_zone_key_range "_configsvrUpdateZoneKeyRange";
-    start_shard_draining "_configsvrStartShardDraining";
-    stop_shard_draining "_configsvrStopShardDraining";
-    shard_draining_status "_configsvrShardDrainingStatus";
-    commit_shard_removal "_configsvrCommitShardRemoval";
+    balancer_collection_status "_configsvrBalancerCollectionStatus" BALANCER_COLLECTION_STATUS;
+    configure_collection_balancing "_configsvrConfigureCollectionBalancing" CONFIGURE_COLLECTION_BALANCING;
+    add_shard_to_zone "_configsvrAddShardToZone" ADD_SHARD_TO_ZONE;
+    remove_shard_from_zone "_configsvrRemoveShardFromZone" REMOVE_SHARD_FROM_ZONE;
+    start_shard_draining "_configsvrStartShardDraining" START_SHARD_DRAINING;
+    stop_shard_draining "_configsvrStopShardDraining" STOP_SHARD_DRAINING;
+    shard_draining_status "_configsvrShardDrainingStatus" SHARD_DRAINING_STATUS;
+    commit_shard_removal "_configsvrCommitShardRemoval" COMMIT_SHARD_REMOVAL;
+}
+
+/// To the config server as `_configsvrUpdateZoneKeyRange`, where a zone that is missing removes the range: a client says so by null.
+pub async fn update_zone_key_range(task: &Task<'_>) -> Result<DocBuf> {
+    full_namespace(task)?;
+    shapes::UPDATE_ZONE_KEY_RANGE.check_command(task.request.body, task.request.sequences)?;
+    if task.body().get("zone").is_none() {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field 'updateZoneKeyRange.zone' is missing but a required field");
+    }
+    to_config(task, "_configsvrUpdateZoneKeyRange").await
 }
 
 /// `repairShardedCollectionChunksHistory`: routing is read anew by whoever meets the raised versions.
@@ -787,12 +800,6 @@ pub async fn reset_placement_history(task: &Task<'_>) -> Result<DocBuf> {
     Ok(ok_reply(Document::new()))
 }
 
-/// To the config server as `_configsvrConfigureCollectionBalancing`.
-pub async fn configure_collection_balancing(task: &Task<'_>) -> Result<DocBuf> {
-    shapes::CONFIGURE_COLLECTION_BALANCING.check_command(task.request.body, task.request.sequences)?;
-    to_config(task, "_configsvrConfigureCollectionBalancing").await
-}
-
 /// `addShard`, `removeShard`: they change who is there, so the list of shards is read anew.
 pub async fn add_shard(task: &Task<'_>) -> Result<DocBuf> {
     if let Some(v) = task.request.argument().filter(|v| v.as_str().is_none()) {
@@ -805,6 +812,7 @@ pub async fn add_shard(task: &Task<'_>) -> Result<DocBuf> {
     changing_shards(task, "_configsvrAddShard").await
 }
 pub async fn remove_shard(task: &Task<'_>) -> Result<DocBuf> {
+    shapes::REMOVE_SHARD.check_command(task.request.body, task.request.sequences)?;
     changing_shards(task, "_configsvrRemoveShard").await
 }
 /// The config server becomes a shard, and ceases to be one.
@@ -834,22 +842,32 @@ async fn changing_shards(task: &Task<'_>, internal_name: &str) -> Result<DocBuf>
     Ok(reply)
 }
 
-/// Commands on one collection that run where it is; refused for sharded ones.
-pub async fn on_unsharded(task: &Task<'_>) -> Result<DocBuf> {
+/// `convertToCapped`: by the coordinator where the catalog knows the collection; refused for a sharded one.
+pub async fn convert_to_capped(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    match task.placement(&ns).await? {
-        Some(p) if p.table.is_some() => {
-            bail!(ILLEGAL_OPERATION, "can't do command: {} on sharded collection: {ns}", task.request.name())
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    let mut retry = Retry::default();
+    loop {
+        let placement = task.placement_for_write(&ns).await?;
+        if placement.table.is_some() {
+            bail!(ILLEGAL_OPERATION, "can't do command: convertToCapped on sharded collection: {ns}");
         }
-        // It would have another UUID than the catalog knows.
-        Some(p) if p.alone.is_some() => {
-            bail!(
-                NOT_IMPLEMENTED,
-                "{} of the tracked collection {ns} is not implemented",
-                task.request.name()
-            )
+        let sent = match placement.alone {
+            Some(_) => {
+                let command = internal(task, "_shardsvrConvertToCapped", collection);
+                let reply = on_primary(task, db, db, command).await;
+                task.router.cluster.forget(Some(&ns));
+                reply.map(|_| ok_reply(Document::new()))
+            }
+            None => {
+                let body = task.forward(&[], &placement.versions(&placement.primary), |_| {});
+                task.change(&placement.primary, &body).await
+            }
+        };
+        match sent {
+            Ok(reply) => return Ok(reply),
+            Err(e) => retry.absorb(task, &ns, e).await?,
         }
-        _ => as_it_is(task, &ns).await,
     }
 }
 

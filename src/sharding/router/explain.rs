@@ -1,7 +1,7 @@
 //! `explain`: the shards' explanations under the stage that puts their results together.
 
 use super::aggregate::{
-    all_on_primary, below_view, names_others, pipeline_context, raw_stages, target_shards,
+    all_on_primary, below_view, names_others, optimized, pipeline_context, raw_stages, target_shards,
 };
 use super::body::{Placement, ok_reply, strip_times};
 use super::find::is_view_of_sharded;
@@ -14,7 +14,7 @@ use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
 use node::read::explain::{is_map_reduce, refuse_writing, shown_command, verbosity_of};
-use query::pipeline::{Limits, Split, optimize, parse, split};
+use query::pipeline::{Limits, Split, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
 pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
@@ -66,7 +66,7 @@ fn without_collection(asked: &Task<'_>) -> Result<DocBuf> {
     let mut context = pipeline_context(asked, &format!("{}.$cmd.aggregate", asked.db()))?;
     context.namespace.collection = String::new();
     let raw = asked.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
-    let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
+    let pipeline = optimized(&raw.to_array(), &context)?;
     let mongos = doc! { "host": asked.router.host.as_str(), "stages": Value::Array(pipeline.to_array()) };
     finish(asked, doc! { "splitPipeline": Value::Null, "mongos": mongos })
 }
@@ -142,7 +142,7 @@ async fn parts_of(
         return Ok(None);
     }
     let context = pipeline_context(asked, ns)?;
-    let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
+    let pipeline = optimized(&raw.to_array(), &context)?;
     if others && all_on_primary(asked, ns, placement, &pipeline).await? {
         return Ok(None);
     }

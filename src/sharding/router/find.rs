@@ -11,9 +11,11 @@ use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
 use super::{body, collation, scatter, single, text};
 use crate::chunk::ShardId;
-use document::{DocBuf, Result, bail};
+use document::{Doc, DocBuf, Result, bail};
+use node::read::find::FindCommand;
 use query::QueryContext;
 use query::matcher::Matcher;
+use query::planner::Hint;
 use query::projection::Projection;
 use query::sort::SortSpec;
 
@@ -22,10 +24,7 @@ pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {
-            // There is nothing to read, but what was asked for must make sense.
-            let command = node::read::find::FindCommand::parse(task.body())?;
-            let filter = command.filter.unwrap_or(document::Doc::empty());
-            query::matcher::Matcher::parse(filter, &task.parse_context()?.into())?;
+            check(task)?;
             return Ok(cursor_reply("firstBatch", &body::ArrayBuilder::default(), 0, &ns));
         };
         match find_at(task, &ns, &placement).await {
@@ -34,6 +33,17 @@ pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
             Err(e) => retry.absorb(task, &ns, e).await?,
         }
     }
+}
+
+/// There is nothing to read, but what was asked for must make sense.
+fn check(task: &Task<'_>) -> Result<()> {
+    let command = FindCommand::parse(task.body())?;
+    let context = collation::context_of_nothing(task)?;
+    let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
+    command.sort.map(SortSpec::parse).transpose()?;
+    command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
+    command.hint.map(Hint::given).transpose()?;
+    Ok(())
 }
 
 /// A view can be resolved by the shard, but what is below it is sharded.
@@ -53,7 +63,7 @@ async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Doc
 }
 
 async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[ShardId]) -> Result<DocBuf> {
-    node::read::find::FindCommand::parse(task.body())?;
+    FindCommand::parse(task.body())?;
     if task.get("tailable").is_some_and(|v| v.truthy()) {
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
     }

@@ -62,7 +62,10 @@ pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBu
     let mut at_one_time = false;
     loop {
         task.op.check_interrupt()?;
-        let at = at_one_time.then(|| task.router.cluster_time());
+        let at = match at_one_time {
+            true => Some(task.router.time_to_read_at(task.op).await?),
+            false => None,
+        };
         let transaction = Transaction::internal(child_session(task), at);
         let inner = task.within(transaction.clone());
         let attempt = statement.attempt(&inner, at_one_time).await;

@@ -144,6 +144,16 @@ impl Router {
     pub fn cluster_time(&self) -> Timestamp {
         Timestamp::from_u64(self.clock.load(Ordering::Relaxed))
     }
+    /// The cluster time that a read at one time is given. One that nobody has told a router since it started is asked for.
+    ///
+    /// # Errors
+    /// The config server's; interrupts.
+    pub async fn time_to_read_at(&self, op: &Operation) -> document::Result<Timestamp> {
+        if self.cluster_time() == Timestamp::default() {
+            op.interruptible(Box::pin(self.refresh_defaults())).await??;
+        }
+        Ok(self.cluster_time())
+    }
     /// When the set of shards was changed last, as far as replies have told.
     fn topology_time(&self) -> Timestamp {
         Timestamp::from_u64(self.topology_time.load(Ordering::Relaxed))

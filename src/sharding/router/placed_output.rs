@@ -112,7 +112,7 @@ impl Beside {
             };
             match is_stale(&failed) {
                 true => retry.absorb(task, &self.ns(), failed).await?,
-                false => return Err(failed.context("PlanExecutor error during aggregation")),
+                false => return Err(failed),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The shapes of the commands that routers alone have. What is `Any` here is checked by who uses it.
 
-use node::shape::Kind::{Any, Number, Object, Objects, SafeBool, String, Uuid};
+use node::shape::Kind::{Any, Bool, Number, Object, Objects, SafeBool, String, Uuid};
 use node::shape::{Shape, field, required};
 
 pub(super) const SHARD_COLLECTION: Shape = Shape {
@@ -26,21 +26,70 @@ pub(super) const MOVE_RANGE: Shape = Shape {
     name: "moveRange",
     generic: true,
     fields: &[
-        field("toShard", Any),
+        required("toShard", String),
         field("min", Object),
         field("max", Object),
-        field("waitForDelete", Any),
-        field("forceJumbo", Any),
-        field("secondaryThrottle", Any),
-        field("_secondaryThrottle", Any),
+        field("waitForDelete", SafeBool),
+        field("forceJumbo", SafeBool),
+        field("secondaryThrottle", SafeBool),
+        field("_secondaryThrottle", SafeBool),
     ],
 };
 
 pub(super) const CONFIGURE_COLLECTION_BALANCING: Shape = Shape {
     name: "configureCollectionBalancing",
     generic: true,
-    fields: &[field("chunkSize", Any), field("defragmentCollection", Any), field("enableAutoMerger", Any)],
+    fields: &[
+        required("configureCollectionBalancing", String),
+        field("chunkSize", Number),
+        field("defragmentCollection", Bool),
+        field("enableAutoMerger", Bool),
+    ],
 };
+
+pub(super) const BALANCER_COLLECTION_STATUS: Shape = Shape {
+    name: "balancerCollectionStatus",
+    generic: true,
+    fields: &[required("balancerCollectionStatus", String)],
+};
+
+pub(super) const MERGE_ALL_CHUNKS: Shape = Shape {
+    name: "mergeAllChunksOnShard",
+    generic: true,
+    fields: &[
+        required("shard", String),
+        field("maxNumberOfChunksToMerge", Number),
+        field("maxTimeProcessingChunksMS", Number),
+    ],
+};
+
+pub(super) const ADD_SHARD_TO_ZONE: Shape = Shape {
+    name: "addShardToZone",
+    generic: true,
+    fields: &[required("addShardToZone", String), required("zone", String)],
+};
+pub(super) const REMOVE_SHARD_FROM_ZONE: Shape = Shape {
+    name: "removeShardFromZone",
+    generic: true,
+    fields: &[required("removeShardFromZone", String), required("zone", String)],
+};
+/// A zone of null removes the range; that it is there at all is checked by who uses it.
+pub(super) const UPDATE_ZONE_KEY_RANGE: Shape = Shape {
+    name: "updateZoneKeyRange",
+    generic: true,
+    fields: &[required("min", Object), required("max", Object), field("zone", String)],
+};
+
+pub(super) const REMOVE_SHARD: Shape =
+    Shape { name: "removeShard", generic: true, fields: &[required("removeShard", String)] };
+pub(super) const START_SHARD_DRAINING: Shape =
+    Shape { name: "startShardDraining", generic: true, fields: &[required("startShardDraining", String)] };
+pub(super) const STOP_SHARD_DRAINING: Shape =
+    Shape { name: "stopShardDraining", generic: true, fields: &[required("stopShardDraining", String)] };
+pub(super) const SHARD_DRAINING_STATUS: Shape =
+    Shape { name: "shardDrainingStatus", generic: true, fields: &[required("shardDrainingStatus", String)] };
+pub(super) const COMMIT_SHARD_REMOVAL: Shape =
+    Shape { name: "commitShardRemoval", generic: true, fields: &[required("commitShardRemoval", String)] };
 
 pub(super) const REFINE_SHARD_KEY: Shape = Shape {
     name: "refineCollectionShardKey",

@@ -33,17 +33,20 @@ pub fn reads_so(op: &Operation, name: &str) -> bool {
 }
 
 /// The command with the time to read at.
-pub fn at_one_time(router: &Router, op: &Operation, body: Doc<'_>) -> DocBuf {
-    let concern = &op.read_concern;
-    let now = concern.after_cluster_time.map_or(router.cluster_time(), |t| t.max(router.cluster_time()));
+///
+/// # Errors
+/// Those of the config server where it must be asked for the time; interrupts.
+pub async fn at_one_time(router: &Router, op: &Operation, body: Doc<'_>) -> document::Result<DocBuf> {
+    let (concern, now) = (&op.read_concern, router.time_to_read_at(op).await?);
+    let now = concern.after_cluster_time.map_or(now, |after| after.max(now));
     let at = concern.at_cluster_time.unwrap_or(now);
-    DocWriter::build(|w| {
+    Ok(DocWriter::build(|w| {
         body.iter().filter(|e| e.name() != "readConcern").for_each(|e| w.element(&e));
         w.document_with("readConcern", |w| {
             w.string("level", "snapshot");
             w.timestamp("atClusterTime", at);
         });
-    })
+    }))
 }
 
 /// Returns when a read that failed may be tried at another time; gives the error back when it is final.

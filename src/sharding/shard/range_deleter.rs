@@ -430,15 +430,17 @@ fn scan_slice(
 }
 
 /// A pending task of a migration that its donor no longer knows: the donor settles before it forgets, so this one was
-/// never committed (it arrived after its own abort).
-async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> Result<()> {
+/// never committed (it arrived after its own abort). A donor's member that still takes itself for the primary may know nothing of what the
+/// next one has begun: it has to prove that it is not deposed.
+pub(super) async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> Result<()> {
     let own = role.require_identity()?.name.clone();
     let running = role.migrations.reception().is_some_and(|r| r.start.id == task.id);
     if *own == *task.donor || running {
         return Ok(());
     }
     let filter = doc! { "_id": Value::uuid(task.id) };
-    let more = doc! { "readConcern": doc! { "level": "majority" } };
+    let more =
+        doc! { "readConcern": doc! { "level": "linearizable" }, "maxTimeMS": ASK_DONOR.as_millis() as i64 };
     let known =
         role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more).await?;
     if known.is_empty() {

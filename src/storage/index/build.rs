@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use document::{Doc, Result, bail, err};
+use document::{Doc, Result, bail, err, meter};
 
 use super::keys::KeyBuffer;
 use super::{Index, IndexSpec, SpecConflict, duplicate_key, read_record_id};
@@ -55,7 +55,7 @@ impl IndexBuild {
         self.index.spec()
     }
 
-    /// Scans up to `records` documents; true when all are done. Errors: those that the keys of a document may give.
+    /// Scans up to `records` documents; true when all are done. Errors: those that the keys of a document may give, and the overseer's.
     pub fn scan(&mut self, records: usize) -> Result<bool> {
         // After a catch-up the base holds records above the last one scanned, which are in the index already.
         if self.complete {
@@ -69,6 +69,7 @@ impl IndexBuild {
                 self.complete = true;
                 break;
             };
+            meter::spend(1)?;
             self.add(record, doc)?;
             self.scanned = record;
             at = cursor.next();

@@ -70,6 +70,12 @@ impl<'a> IndexCursor<'a> {
         self.seek_before(&position)
     }
 
+    /// To the entry of (`key`, `record`), if it is there.
+    pub fn seek_entry(&mut self, key: &[u8], record: RecordId) -> bool {
+        let position = self.position(key, record);
+        self.seek(&position).is_some_and(|e| (e.key, e.record) == (key, record))
+    }
+
     /// To the first entry.
     pub fn first(&mut self) -> Option<IndexEntry<'a>> {
         self.arrived_if(|c| c.first())

@@ -8,7 +8,7 @@
 
 use document::key_values::Kinds;
 use document::multikey::MultikeyPaths;
-use document::{Doc, Document, Result, Value, ValueRef, bail, hash, key_string};
+use document::{Doc, Document, Result, Value, ValueRef, bail, hash, key_string, meter};
 
 use super::places;
 use super::spec::{FieldKind, IndexSpec, KeyField};
@@ -88,7 +88,8 @@ impl KeyBuffer {
     }
 
     /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; what was met on the way.
-    /// A partial index's filter is not asked.
+    /// A partial index's filter is not asked. The work is not broken off where the operation's time ends: what takes keys out must find all
+    /// that were put in.
     pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<Met> {
         let first = self.keys.len();
         let mut kinds = Kinds::default();
@@ -100,7 +101,7 @@ impl KeyBuffer {
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
         };
-        let met = for_each_of_kind(spec, doc, &mut push)?;
+        let met = meter::unbroken(|| for_each_of_kind(spec, doc, &mut push))?;
         if self.keys.len() - first > 1 {
             let bytes = &self.bytes;
             let of = |k: &Key| &bytes[k.start..k.end];
@@ -174,7 +175,7 @@ pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) 
     }
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
-            FieldKind::Ascending | FieldKind::Place | FieldKind::Text => {
+            FieldKind::Ascending | FieldKind::Place | FieldKind::MeasuredPlace | FieldKind::Text => {
                 collation.append_key(out, *value, false)
             }
             FieldKind::Descending => collation.append_key(out, *value, true),
@@ -390,7 +391,11 @@ fn positional<'d>(array: Doc<'d>, name: &str) -> Result<Option<document::Element
 pub(crate) fn same_at_paths(spec: &IndexSpec, a: Doc<'_>, b: Doc<'_>) -> bool {
     match spec.text().is_some() || spec.wildcard().is_some() {
         true => a.bytes() == b.bytes(),
-        false => spec.fields().iter().all(|f| same_at_path(&f.names, a, b)),
+        false => spec.fields().iter().all(|f| match f.kind {
+            // The measurements of a bucket stand in one field, packed.
+            FieldKind::MeasuredPlace => same_at_path(&f.names[..1], a, b),
+            _ => same_at_path(&f.names, a, b),
+        }),
     }
 }
 

@@ -16,6 +16,7 @@
 //! change between releases.
 
 mod build;
+mod check;
 mod cursor;
 mod duplicate;
 pub(crate) mod fill;
@@ -28,12 +29,13 @@ pub mod text;
 pub mod wildcard;
 
 pub use build::IndexBuild;
+pub use check::KeysOfDocument;
 pub(crate) use cursor::read_record_id;
 pub use cursor::{IndexCursor, IndexEntry, prefix_end};
 pub(crate) use duplicate::duplicate_key;
 pub use keys::Met;
 pub use spec::{
-    FieldKind, IndexSpec, KeyField, PredicateFactory, SpecConflict, conflict, default_name,
+    FieldKind, IndexSpec, KeyField, MEASURED, PredicateFactory, SpecConflict, conflict, default_name,
     no_partial_indexes, validate_key_pattern,
 };
 

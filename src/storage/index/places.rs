@@ -3,13 +3,15 @@
 //! A field of such a kind holds a place: GeoJSON or a legacy point; in a `2d` index also an array of points. Each gives the ids of the cells it
 //! is kept under ([`geo::cells`]); the other fields of the index give their keys as in any index, and a document has
 //! every combination. A document without a place is not in the index.
+//!
+//! Of a bucket (crate `series`) a `2dsphere_bucket` index has the places of all measurements: `data.loc` is their field `loc`.
 
 use document::multikey::MultikeyPaths;
 use document::path::is_position;
-use document::{Doc, Result, ValueRef, bail};
+use document::{Doc, Result, ValueRef, bail, codes};
 use geo::cells::Layout;
-use geo::region::{is_geojson, stored};
-use geo::{geojson, legacy};
+use geo::region::is_geojson;
+use geo::{Geometry, geojson, legacy};
 
 use super::keys::{Met, for_each_plain_key};
 use super::spec::{FieldKind, IndexSpec};
@@ -29,7 +31,16 @@ pub(super) fn for_each_key<'d>(
     for (at, field) in spec.fields().iter().enumerate().filter(|(_, field)| field.kind.is_place()) {
         let mut found = Vec::new();
         let mut note = |name| arrays.note(at, name);
-        values_at(doc, &field.names, 0, &mut note, &mut |v| cells_of(layout, v, doc, &mut found))?;
+        match field.kind {
+            FieldKind::MeasuredPlace => {
+                for row in series::bucket::rows(doc)? {
+                    note(0);
+                    let mut take = |v: ValueRef<'_>| cells_of(layout, v, row.doc(), &mut found);
+                    values_at(row.doc(), &field.names, 1, &mut note, &mut take)?;
+                }
+            }
+            _ => values_at(doc, &field.names, 0, &mut note, &mut |v| cells_of(layout, v, doc, &mut found))?,
+        }
         found.sort_unstable();
         found.dedup();
         cells.push(found);
@@ -59,7 +70,7 @@ fn combine<'d>(
     let Some(field) = spec.fields().get(components.len()) else { return f(components) };
     let before = &spec.fields()[..components.len()];
     let places = before.iter().filter(|field| field.kind.is_place()).count();
-    if field.kind == FieldKind::Place {
+    if field.kind.is_place() {
         // One of several places may be missing.
         let none = [None];
         let some: Vec<Option<i64>> = cells[places].iter().copied().map(Some).collect();
@@ -131,18 +142,19 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
             {
                 let geometry = match geojson::read(d) {
                     Ok(geometry) => geometry,
-                    Err(e) => return no_place(doc, &e.message),
+                    Err(e) if e.code == codes::BAD_VALUE => return no_place(doc, &e.message),
+                    Err(ended) => return Err(ended),
                 };
                 if geojson::is_strict(d) {
                     return no_place(doc, "big polygons cannot be indexed");
                 }
-                out.extend(levels.of(&geometry));
+                out.extend(levels.of(&geometry)?);
                 return Ok(());
             }
             let on_sphere =
                 |(lng, lat): &legacy::Pair| (-180.0..=180.0).contains(lng) && (-90.0..=90.0).contains(lat);
-            match legacy::point(v).filter(on_sphere).and_then(|_| stored(v)) {
-                Some(geometry) => out.extend(levels.of(&geometry)),
+            match legacy::point(v).filter(on_sphere) {
+                Some(point) => out.extend(levels.of(&Geometry::of_point(point))?),
                 None => return no_place(doc, ""),
             }
         }

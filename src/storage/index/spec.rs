@@ -33,6 +33,8 @@ pub enum FieldKind {
     Hashed,
     /// `"2dsphere"` and `"2d"`: the ids of cells stand for it.
     Place,
+    /// `"2dsphere_bucket"`, of the measurements of a bucket.
+    MeasuredPlace,
     /// `"text"`: the terms of the indexed texts ([`super::text`]).
     Text,
 }
@@ -40,7 +42,7 @@ pub enum FieldKind {
 impl FieldKind {
     /// Whether the field holds places.
     pub fn is_place(self) -> bool {
-        self == FieldKind::Place
+        matches!(self, FieldKind::Place | FieldKind::MeasuredPlace)
     }
 }
 
@@ -214,7 +216,7 @@ impl IndexSpec {
     /// Whether it has the same keys of the same documents as another, whatever else they differ in.
     pub fn has_keys_of(&self, other: &IndexSpec) -> bool {
         let same_option = |name: &str| match (self.document.get(name), other.document.get(name)) {
-            (Some(x), Some(y)) => document::compare::compare_values(x, y).is_eq(),
+            (Some(x), Some(y)) => document::compare::compare_values(&ordered(x), &ordered(y)).is_eq(),
             (None, None) => true,
             _ => false,
         };
@@ -337,7 +339,7 @@ fn check_plane(key: &Document) -> Result<()> {
 /// How an index on places keeps them, by its options; the version is put into the document.
 fn layout(document: &mut Document) -> Result<Option<Layout>> {
     let kinds = document.get_document("key").into_iter().flat_map(|key| key.iter());
-    let kind = kinds.filter_map(|(_, v)| v.as_str()).find(|kind| ["2d", "2dsphere"].contains(kind));
+    let kind = kinds.filter_map(|(_, v)| v.as_str()).find(|kind| ["2d", "2dsphere", MEASURED].contains(kind));
     let Some(kind) = kind.map(str::to_string) else { return Ok(None) };
     for name in ["2dsphereIndexVersion", "finestIndexedLevel", "coarsestIndexedLevel", "bits", "min", "max"] {
         if let Some(v) = document.get(name).filter(|v| !v.is_number()) {
@@ -349,7 +351,7 @@ fn layout(document: &mut Document) -> Result<Option<Layout>> {
         }
     }
     let number = |name: &str| document.get(name).and_then(document::number::as_f64);
-    if kind == "2dsphere" {
+    if kind != "2d" {
         let version = number("2dsphereIndexVersion").unwrap_or(3.0);
         if ![1.0, 2.0, 3.0].contains(&version) {
             bail!(
@@ -419,7 +421,10 @@ pub fn default_name(key: &Document) -> String {
     name
 }
 
-const PLUGINS: [&str; 6] = ["hashed", "text", "2d", "2dsphere", "wildcard", "columnstore"];
+/// The kind of an index on places of measurements, which only buckets have.
+pub const MEASURED: &str = "2dsphere_bucket";
+
+const PLUGINS: [&str; 7] = ["hashed", "text", "2d", "2dsphere", MEASURED, "wildcard", "columnstore"];
 
 /// Checks a key pattern and takes it apart. Errors: CannotCreateIndex (67) with the real texts; NotImplemented (238)
 /// for an index kind that the real server has.
@@ -494,6 +499,7 @@ fn field_kind(path: &str, value: &Value, plugin: Option<&str>) -> Result<FieldKi
             }
             "hashed" => Ok(FieldKind::Hashed),
             "2d" | "2dsphere" => Ok(FieldKind::Place),
+            MEASURED if path.starts_with("data.") => Ok(FieldKind::MeasuredPlace),
             "text" => Ok(FieldKind::Text),
             other => bail!(NOT_IMPLEMENTED, "indexes of kind '{other}' are not implemented"),
         };
@@ -575,6 +581,24 @@ pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict
             texts()
         ),
         (false, false, _) => Ok(SpecConflict::None),
+    }
+}
+
+/// A value of an option with the members of each `$and` and `$or` in one order, which says nothing about which documents pass.
+fn ordered(v: &Value) -> Value {
+    let members = |d: &Document| Document(d.iter().map(|(name, v)| (name.to_string(), ordered(v))).collect());
+    match v {
+        Value::Document(d) => {
+            let mut d = members(d);
+            for (name, v) in &mut d.0 {
+                if let ("$and" | "$or", Value::Array(parts)) = (name.as_str(), v) {
+                    parts.sort_by(document::compare::compare_values);
+                }
+            }
+            Value::Document(d)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(ordered).collect()),
+        other => other.clone(),
     }
 }
 

@@ -268,7 +268,7 @@ fn apply_command(
         "collMod" => {
             apply_coll_mod(named(collections, existing(&ns)?)?, &entry.o.to_document()).map_err(|e| e.message)
         }
-        "startIndexBuild" | "abortIndexBuild" => Ok(()),
+        "startIndexBuild" | "abortIndexBuild" | "dbCheck" => Ok(()),
         "applyOps" => {
             let operations = argument.as_array().ok_or("applyOps without an array")?;
             documents(operations).try_for_each(|operation| {

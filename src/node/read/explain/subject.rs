@@ -98,7 +98,7 @@ impl Subject {
 
     /// A filter alone.
     fn plain(filter: Doc<'_>, context: &QueryContext) -> Result<Subject> {
-        let filter = Matcher::parse(filter, context)?;
+        let filter = Matcher::parse_checked(filter, context)?;
         Ok(Subject { filter, collation: context.collation.clone(), ..Subject::default() })
     }
 

@@ -64,7 +64,7 @@ fn rule(keyword: &str, argument: ValueRef<'_>, schema: Doc<'_>) -> Document {
 /// Whether the schema has the field's name among its properties.
 fn is_additional(schema: Doc<'_>, patterns: &[(&str, Pattern, Doc<'_>)], name: &str) -> bool {
     schema.get_document("properties").is_none_or(|p| p.get(name).is_none())
-        && !patterns.iter().any(|(_, pattern, _)| pattern.is_match(name.as_bytes()))
+        && !patterns.iter().any(|(_, pattern, _)| pattern.is_match(name.as_bytes()).unwrap_or(false))
 }
 
 fn patterns_of(schema: Doc<'_>) -> Vec<(&str, Pattern, Doc<'_>)> {
@@ -282,7 +282,7 @@ impl Refusal<'_> {
         let mut failed = Vec::new();
         for (text, pattern, inner) in patterns_of(schema) {
             let compiled = Schema::parse(inner).ok()?;
-            let mut named = d.iter().filter(|e| pattern.is_match(e.name_bytes()));
+            let mut named = d.iter().filter(|e| pattern.is_match(e.name_bytes()).unwrap_or(false));
             let Some(field) = named.find(|e| !compiled.accepts(e.value())) else { continue };
             let mut one = doc! { "propertyName": field.name() };
             push_annotations(&mut one, inner);

@@ -23,8 +23,8 @@ struct Bits {
 }
 
 impl ElementTest for Bits {
-    fn matches(&self, e: &Element<'_>) -> bool {
-        match e.value() {
+    fn matches(&self, e: &Element<'_>) -> Result<bool> {
+        Ok(match e.value() {
             ValueRef::Binary(_, bytes) => {
                 self.decide(|p| bytes.get(p as usize / 8).is_some_and(|byte| byte >> (p % 8) & 1 == 1))
             }
@@ -33,7 +33,7 @@ impl ElementTest for Bits {
                 None => false,
             },
             _ => false,
-        }
+        })
     }
     fn describe(&self) -> Document {
         let name = match self.kind {

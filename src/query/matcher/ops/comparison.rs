@@ -91,21 +91,21 @@ impl InSet {
         values.dedup_by(|a, b| collation.compare(a.value(), b.value()) == Ordering::Equal);
         Ok(InSet { values, patterns: Vec::new(), has_null, collation: collation.clone() })
     }
-    /// Counts the work of a look at its patterns.
+    /// Whether it holds the value.
     ///
     /// # Errors
     /// Those of [`document::meter::spend`].
-    pub fn spend(&self, e: &Element<'_>) -> Result<()> {
-        self.patterns.iter().try_for_each(|p| p.spend(e.value_bytes().len()))
-    }
-    pub fn matches(&self, e: &Element<'_>) -> bool {
-        if self.patterns.iter().any(|p| p.matches(e)) {
-            return true;
+    pub fn matches(&self, e: &Element<'_>) -> Result<bool> {
+        for pattern in &self.patterns {
+            pattern.spend(e.value_bytes().len())?;
+            if pattern.matches(e)? {
+                return Ok(true);
+            }
         }
-        match self.values.len() {
+        Ok(match self.values.len() {
             0..=4 => self.values.iter().any(|v| compare_matches(Comparison::Eq, v, e)),
             _ => self.contains(e.value()),
-        }
+        })
     }
     fn contains(&self, v: ValueRef<'_>) -> bool {
         self.values.binary_search_by(|probe| self.collation.compare(probe.value(), v)).is_ok()

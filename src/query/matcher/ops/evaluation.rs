@@ -15,7 +15,7 @@ struct Modulo {
 }
 
 impl ElementTest for Modulo {
-    fn matches(&self, e: &Element<'_>) -> bool {
+    fn matches(&self, e: &Element<'_>) -> Result<bool> {
         let v = e.value();
         let n = match v {
             ValueRef::Int32(i) => i as i64,
@@ -24,12 +24,12 @@ impl ElementTest for Modulo {
             ValueRef::Decimal128(d) if !crate::matcher::ast::is_nan(v) => {
                 match number::to_i64_saturating(&Value::Decimal128(d)) {
                     Some(n) if n != i64::MAX && n != i64::MIN => n,
-                    _ => return false,
+                    _ => return Ok(false),
                 }
             }
-            _ => return false,
+            _ => return Ok(false),
         };
-        n.checked_rem(self.divisor).unwrap_or(0) == self.remainder
+        Ok(n.checked_rem(self.divisor).unwrap_or(0) == self.remainder)
     }
     fn describe(&self) -> Document {
         doc! {"$mod": [self.divisor, self.remainder]}

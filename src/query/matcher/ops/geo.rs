@@ -4,7 +4,9 @@
 //! nearest first ([`super::super::Matcher::near`]). It stands once, among the conjuncts at the top.
 
 use super::PathInput;
+use crate::QueryContext;
 use crate::expression::parse::show;
+use crate::matcher::Matcher;
 use crate::matcher::ast::{Condition, ElementTest, Leaf, Node, Test};
 use crate::matcher::path::{LeafArrays, Path, walk};
 use ::geo::flat::{self, Flat};
@@ -12,7 +14,7 @@ use ::geo::geometry::{cap, sphere_point};
 use ::geo::legacy::{self, Pair};
 use ::geo::region::stored;
 use ::geo::{EARTH_RADIUS_M, Geometry, Region, geojson};
-use document::{Doc, DocWriter, Document, Element, Error, Result, ValueRef, bail};
+use document::{Doc, DocWriter, Document, Element, Error, Result, Value, ValueRef, bail, doc};
 use std::f64::consts::PI;
 use std::sync::Arc;
 
@@ -62,31 +64,47 @@ impl Near {
         }
     }
     /// The least distance of what a value holds that is within the limits: itself, or one of an array's elements.
-    pub fn distance_of(&self, v: ValueRef<'_>) -> Option<f64> {
-        self.nearest(v).map(|(distance, _)| distance)
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn distance_of(&self, v: ValueRef<'_>) -> Result<Option<f64>> {
+        Ok(self.nearest(v)?.map(|(distance, _)| distance))
     }
     /// The same with the value that is nearest.
-    pub fn nearest<'v>(&self, v: ValueRef<'v>) -> Option<(f64, ValueRef<'v>)> {
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn nearest<'v>(&self, v: ValueRef<'v>) -> Result<Option<(f64, ValueRef<'v>)>> {
         let within =
             |g: &Geometry| Some(self.distance(g)).filter(|d| (self.least..=self.greatest).contains(d));
-        if let Some(g) = stored(v) {
-            return Some((within(&g)?, v));
+        if let Some(g) = stored(v)? {
+            return Ok(within(&g).map(|distance| (distance, v)));
         }
-        let ValueRef::Array(items) = v else { return None };
-        let places = items.iter().filter_map(|e| Some((within(&stored(e.value())?)?, e.value())));
-        places.min_by(|a, b| a.0.total_cmp(&b.0))
+        let ValueRef::Array(items) = v else { return Ok(None) };
+        let mut best: Option<(f64, ValueRef<'v>)> = None;
+        for e in items.iter() {
+            if let Some(distance) = stored(e.value())?.and_then(|g| within(&g))
+                && best.is_none_or(|(least, _)| distance < least)
+            {
+                best = Some((distance, e.value()));
+            }
+        }
+        Ok(best)
     }
     /// The least distance within the limits among the values at a path of a document.
-    pub fn distance_at(&self, path: &Path, doc: Doc<'_>) -> Option<f64> {
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn distance_at(&self, path: &Path, doc: Doc<'_>) -> Result<Option<f64>> {
         let mut least: Option<f64> = None;
-        // The walk never fails, since nothing here does.
-        let _ = walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, _| {
-            if let Some(d) = e.and_then(|e| self.distance_of(e.value())) {
+        walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, _| {
+            let Some(e) = e else { return Ok(false) };
+            if let Some(d) = self.distance_of(e.value())? {
                 least = Some(least.map_or(d, |l| l.min(d)));
             }
             Ok(false)
-        });
-        least
+        })?;
+        Ok(least)
     }
     /// Where all that is near enough lies, for an index to look in.
     pub fn region(&self) -> Region {
@@ -128,13 +146,23 @@ impl Geo {
     }
 }
 
+/// What a geometry costs to be compared with one part of a region, in units of the meter.
+const PART_UNITS: usize = 10;
+
 impl ElementTest for Geo {
-    fn matches(&self, e: &Element<'_>) -> bool {
+    fn matches(&self, e: &Element<'_>) -> Result<bool> {
         match &self.kind {
-            Kind::Within(region) => stored(e.value()).is_some_and(|g| region.contains(&g)),
-            Kind::Intersects(region) => stored(e.value()).is_some_and(|g| region.meets(&g)),
-            Kind::Near(near) => near.distance_of(e.value()).is_some(),
+            Kind::Within(region) => Ok(stored(e.value())?.is_some_and(|g| region.contains(&g))),
+            Kind::Intersects(region) => Ok(stored(e.value())?.is_some_and(|g| region.meets(&g))),
+            Kind::Near(near) => Ok(near.distance_of(e.value())?.is_some()),
         }
+    }
+    fn units(&self, e: &Element<'_>) -> usize {
+        let parts = match &self.kind {
+            Kind::Within(region) | Kind::Intersects(region) => region.parts(),
+            Kind::Near(_) => 1,
+        };
+        PART_UNITS * parts + e.value_bytes().len() / 8
     }
     fn describe(&self) -> Document {
         self.shown.clone()
@@ -161,7 +189,7 @@ fn alone(name: &str, input: &PathInput<'_>) -> Result<()> {
 
 /// Whether a stored value is a geometry: a GeoJSON object or a pair of coordinates.
 pub fn is_place(v: ValueRef<'_>) -> bool {
-    stored(v).is_some()
+    stored(v).is_ok_and(|geometry| geometry.is_some())
 }
 
 pub fn within(input: &PathInput<'_>) -> Result<Condition> {
@@ -222,6 +250,34 @@ pub fn intersects(input: &PathInput<'_>) -> Result<Condition> {
     Ok(made("$geoIntersects", Kind::Intersects(region), input))
 }
 
+/// What is asked of buckets for a predicate on places of their measurements.
+pub const OF_BUCKET: &str = "$_internalBucketGeoWithin";
+
+/// `{$_internalBucketGeoWithin: {withinRegion: <what $geoWithin or $geoIntersects takes>, field: <path>}}`.
+pub fn of_bucket(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
+    let ValueRef::Document(d) = e.value() else { bail!(TYPE_MISMATCH, "{OF_BUCKET} expects an object") };
+    let (Some(region), Some(field)) = (d.get_document("withinRegion"), d.get_str("field")) else {
+        bail!(FAILED_TO_PARSE, "{OF_BUCKET} requires both 'withinRegion' and 'field'");
+    };
+    let operator = if region.get("$geometry").is_some() { "$geoIntersects" } else { "$geoWithin" };
+    let path = format!("data.{field}");
+    let filter = DocWriter::build(|w| w.document_with(&path, |w| w.document(operator, region)));
+    match Matcher::parse(filter.doc(), ctx)?.root() {
+        Node::Leaf(leaf) => Ok(Node::MayHold(leaf.clone())),
+        _ => bail!(BAD_VALUE, "{OF_BUCKET} with an invalid region"),
+    }
+}
+
+/// As explain shows it.
+pub fn shown_of_bucket(leaf: &Leaf) -> Document {
+    let region = match &leaf.test {
+        Test::Other(test) => test.describe().0.into_iter().next().map(|(_, region)| region),
+        _ => None,
+    };
+    let field = leaf.path.text.strip_prefix("data.").unwrap_or(&leaf.path.text);
+    doc! { OF_BUCKET: { "withinRegion": region.unwrap_or(Value::Null), "field": field } }
+}
+
 pub fn near(input: &PathInput<'_>) -> Result<Condition> {
     near_of("$near", input)
 }
@@ -263,8 +319,8 @@ fn near_geometry(d: Doc<'_>, siblings: Doc<'_>) -> Result<Near> {
     for e in d {
         match e.name() {
             "$geometry" => center = Some(near_point(e.value())?),
-            "$minDistance" => least = limit(&e)?,
-            "$maxDistance" => greatest = limit(&e)?,
+            "$minDistance" => least = finite_limit(&e)?,
+            "$maxDistance" => greatest = finite_limit(&e)?,
             other => bail!(BAD_VALUE, "invalid argument in geo near query: {other}"),
         }
     }
@@ -347,12 +403,20 @@ fn near_legacy(name: &str, d: Doc<'_>, siblings: Doc<'_>) -> Result<Near> {
     Ok(Near { center, metric, least, greatest })
 }
 
-/// A distance beside or in `$geometry`.
+/// A distance beside the point, or with it.
 fn limit(e: &Element<'_>) -> Result<f64> {
     match legacy::number(e.value()) {
         Some(x) if x >= 0.0 => Ok(x),
         Some(_) => bail!(BAD_VALUE, "{} must be non-negative", e.name().trim_start_matches('$')),
         None => bail!(BAD_VALUE, "{} must be a number", e.name().trim_start_matches('$')),
+    }
+}
+
+/// One with the point, which must end somewhere.
+fn finite_limit(e: &Element<'_>) -> Result<f64> {
+    match limit(e)? {
+        x if x.is_finite() => Ok(x),
+        _ => bail!(BAD_VALUE, "{} must be non-negative", e.name().trim_start_matches('$')),
     }
 }
 
@@ -442,6 +506,26 @@ pub fn check_near(root: &Node) -> Result<()> {
         bail!(BAD_VALUE, "geo $near must be top-level expr");
     }
     Ok(())
+}
+
+/// Whether a filter asks for an order by distance, whatever else is wrong with it.
+pub fn names_near(filter: Doc<'_>) -> bool {
+    let names = |d: Doc<'_>| d.iter().any(|e| ["$near", "$nearSphere", "$geoNear"].contains(&e.name()));
+    filter.iter().any(|e| match (e.name(), e.value()) {
+        ("$and" | "$or" | "$nor", ValueRef::Array(list)) => {
+            list.iter().filter_map(|item| item.value().as_document()).any(names_near)
+        }
+        (name, ValueRef::Document(operators)) => !name.starts_with('$') && names(operators),
+        _ => false,
+    })
+}
+
+/// The error for a distance where nothing sorts by it.
+pub fn near_refused() -> Error {
+    document::err!(
+        5626500,
+        "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
+    )
 }
 
 /// The near predicate that a node is.

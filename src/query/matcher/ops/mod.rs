@@ -107,6 +107,7 @@ pub const TOP_OPERATORS: &[Row] = &[
     top("$sampleRate", evaluation::sample_rate),
     top("$where", evaluation::script),
     top("$text", text::text),
+    top(geo::OF_BUCKET, geo::of_bucket),
     missing("$geoNear"),
 ];
 

@@ -256,31 +256,46 @@ impl Schema {
         Ok(s)
     }
 
-    pub fn matches(&self, doc: Doc<'_>) -> bool {
-        self.accepts(ValueRef::Document(doc))
+    /// Whether a document satisfies the schema.
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn matches(&self, doc: Doc<'_>) -> Result<bool> {
+        self.holds_for(ValueRef::Document(doc))
     }
 
-    /// Whether a value satisfies the schema.
+    /// Whether a value satisfies the schema, for one who explains a refusal: no, where the look at it ends early.
     pub fn accepts(&self, v: ValueRef<'_>) -> bool {
-        self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
-            && self.enumeration.as_ref().is_none_or(|list| list.iter().any(|x| equal(x, v)))
-            && self.accepts_typed(v)
-            && self.all_of.iter().all(|s| s.accepts(v))
-            && (self.any_of.is_empty() || self.any_of.iter().any(|s| s.accepts(v)))
-            && (self.one_of.is_empty() || self.one_of.iter().filter(|s| s.accepts(v)).count() == 1)
-            && self.not.as_ref().is_none_or(|s| !s.accepts(v))
+        self.holds_for(v).unwrap_or(false)
     }
 
-    fn accepts_typed(&self, v: ValueRef<'_>) -> bool {
+    fn holds_for(&self, v: ValueRef<'_>) -> Result<bool> {
+        Ok(self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
+            && self.enumeration.as_ref().is_none_or(|list| list.iter().any(|x| equal(x, v)))
+            && self.holds_for_typed(v)?
+            && all(&self.all_of, |s| s.holds_for(v))?
+            && (self.any_of.is_empty() || !all(&self.any_of, |s| Ok(!s.holds_for(v)?))?)
+            && self.holds_for_one(v)?
+            && self.not.as_ref().map_or(Ok(true), |s| Ok(!s.holds_for(v)?))?)
+    }
+
+    /// `oneOf`.
+    fn holds_for_one(&self, v: ValueRef<'_>) -> Result<bool> {
+        let mut holding = 0;
+        for s in &self.one_of {
+            holding += usize::from(s.holds_for(v)?);
+        }
+        Ok(self.one_of.is_empty() || holding == 1)
+    }
+
+    fn holds_for_typed(&self, v: ValueRef<'_>) -> Result<bool> {
         match v {
-            ValueRef::Document(d) => self.accepts_document(d),
-            ValueRef::Array(a) => self.accepts_array(a),
-            ValueRef::String(s) => {
-                within(self.length, s.chars().count())
-                    && self.pattern.as_ref().is_none_or(|p| p.is_match(s.as_bytes()))
-            }
-            v if v.is_number() => self.accepts_number(v),
-            _ => true,
+            ValueRef::Document(d) => self.holds_for_document(d),
+            ValueRef::Array(a) => self.holds_for_array(a),
+            ValueRef::String(s) => Ok(within(self.length, s.chars().count())
+                && self.pattern.as_ref().map_or(Ok(true), |p| p.is_match(s.as_bytes()))?),
+            v if v.is_number() => Ok(self.accepts_number(v)),
+            _ => Ok(true),
         }
     }
 
@@ -299,28 +314,31 @@ impl Schema {
             && self.multiple_of.as_ref().is_none_or(|m| is_multiple(&v.to_value(), m))
     }
 
-    fn accepts_document(&self, d: Doc<'_>) -> bool {
-        self.required.iter().all(|name| d.element(name).is_some())
+    fn holds_for_document(&self, d: Doc<'_>) -> Result<bool> {
+        Ok(self.required.iter().all(|name| d.element(name).is_some())
             && within(self.field_count, d.iter().count())
-            && self.dependencies.iter().all(|(name, rule)| d.element(name).is_none() || rule.holds(d))
-            && d.iter().all(|e| self.accepts_field(&e))
+            && all(&self.dependencies, |(name, rule)| Ok(d.element(name).is_none() || rule.holds(d)?))?
+            && all(d.iter(), |e| self.holds_for_field(&e))?)
     }
 
-    fn accepts_field(&self, e: &Element<'_>) -> bool {
+    fn holds_for_field(&self, e: &Element<'_>) -> Result<bool> {
         let mut known = false;
         for (_, schema) in self.properties.iter().filter(|(name, _)| name == e.name()) {
             known = true;
-            if !schema.accepts(e.value()) {
-                return false;
+            if !schema.holds_for(e.value())? {
+                return Ok(false);
             }
         }
-        for (_, schema) in self.pattern_properties.iter().filter(|(p, _)| p.is_match(e.name_bytes())) {
-            known = true;
-            if !schema.accepts(e.value()) {
-                return false;
+        for (pattern, schema) in &self.pattern_properties {
+            pattern.spend(e.name_bytes().len())?;
+            if pattern.is_match(e.name_bytes())? {
+                known = true;
+                if !schema.holds_for(e.value())? {
+                    return Ok(false);
+                }
             }
         }
-        known || self.additional.accepts(e.value())
+        Ok(known || self.additional.holds_for(e.value())?)
     }
 
     /// The first item that is equal to one before it.
@@ -331,34 +349,45 @@ impl Schema {
         again.min_by_key(|(i, _)| *i).map(|(_, v)| v)
     }
 
-    fn accepts_array(&self, a: Doc<'_>) -> bool {
-        within(self.item_count, a.iter().count())
-            && self.items.as_ref().is_none_or(|s| a.iter().all(|e| s.accepts(e.value())))
-            && self.item_list.as_ref().is_none_or(|list| {
-                a.iter().enumerate().all(|(i, e)| match list.get(i) {
-                    Some(s) => s.accepts(e.value()),
-                    None => self.additional_items.accepts(e.value()),
-                })
+    fn holds_for_array(&self, a: Doc<'_>) -> Result<bool> {
+        let listed = |list: &Vec<Schema>| {
+            all(a.iter().enumerate(), |(i, e)| match list.get(i) {
+                Some(s) => s.holds_for(e.value()),
+                None => self.additional_items.holds_for(e.value()),
             })
-            && (!self.unique_items || Schema::duplicate(a).is_none())
+        };
+        Ok(within(self.item_count, a.iter().count())
+            && self.items.as_ref().map_or(Ok(true), |s| all(a.iter(), |e| s.holds_for(e.value())))?
+            && self.item_list.as_ref().map_or(Ok(true), listed)?
+            && (!self.unique_items || Schema::duplicate(a).is_none()))
     }
 }
 
+/// Whether all hold; those after the first that does not are not asked.
+fn all<T>(items: impl IntoIterator<Item = T>, mut holds: impl FnMut(T) -> Result<bool>) -> Result<bool> {
+    for item in items {
+        if !holds(item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl Additional {
-    fn accepts(&self, v: ValueRef<'_>) -> bool {
+    fn holds_for(&self, v: ValueRef<'_>) -> Result<bool> {
         match self {
-            Additional::Allowed => true,
-            Additional::Forbidden => false,
-            Additional::Schema(s) => s.accepts(v),
+            Additional::Allowed => Ok(true),
+            Additional::Forbidden => Ok(false),
+            Additional::Schema(s) => s.holds_for(v),
         }
     }
 }
 
 impl Dependency {
-    fn holds(&self, d: Doc<'_>) -> bool {
+    fn holds(&self, d: Doc<'_>) -> Result<bool> {
         match self {
-            Dependency::Fields(names) => names.iter().all(|n| d.element(n).is_some()),
-            Dependency::Schema(s) => s.accepts(ValueRef::Document(d)),
+            Dependency::Fields(names) => Ok(names.iter().all(|n| d.element(n).is_some())),
+            Dependency::Schema(s) => s.holds_for(ValueRef::Document(d)),
         }
     }
 }

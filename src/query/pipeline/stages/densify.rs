@@ -113,11 +113,7 @@ impl Densify {
             (v, Some(_)) if v.is_number() => {
                 bail!(6053600, "Encountered numeric value for '{}' but a 'unit' was specified", self.field)
             }
-            (v, _) => bail!(
-                5733201,
-                "PlanExecutor error during aggregation :: caused by :: Densify field type must be numeric or a date, found {}",
-                v.type_name()
-            ),
+            (v, _) => bail!(5733201, "Densify field type must be numeric or a date, found {}", v.type_name()),
         }
     }
 }

@@ -52,8 +52,8 @@ impl Stage for Running {
         }
         let mut best: Option<(f64, Value)> = None;
         walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, None, &mut |e, _| {
-            let found = e.and_then(|e| self.plan.near.nearest(e.value()));
-            if let Some((distance, place)) = found
+            let Some(e) = e else { return Ok(false) };
+            if let Some((distance, place)) = self.plan.near.nearest(e.value())?
                 && best.as_ref().is_none_or(|(b, _)| distance < *b)
             {
                 best = Some((distance, place.to_value()));
@@ -85,18 +85,13 @@ pub fn filter(spec: &Document, ctx: &Context) -> Result<Document> {
     let spherical = geojson || spec.get("spherical").is_some_and(Value::truthy);
     let operator = if spherical { "$nearSphere" } else { "$near" };
     let mut predicate = Document::new();
-    let limits = [("minDistance", "$minDistance"), ("maxDistance", "$maxDistance")];
-    if geojson {
-        let mut inner = doc! {"$geometry": (point)};
-        for (name, limit) in limits {
-            constant(name)?.into_iter().for_each(|v| inner.push(limit, v));
-        }
-        predicate.push(operator, inner);
-    } else {
-        predicate.push(operator, point);
-        for (name, limit) in limits {
-            constant(name)?.into_iter().for_each(|v| predicate.push(limit, v));
-        }
+    match geojson {
+        true => predicate.push(operator, doc! {"$geometry": (point)}),
+        false => predicate.push(operator, point),
+    }
+    // Beside the point, where a distance may be infinite.
+    for (name, limit) in [("minDistance", "$minDistance"), ("maxDistance", "$maxDistance")] {
+        constant(name)?.into_iter().for_each(|v| predicate.push(limit, v));
     }
     let mut out = Document::new();
     out.push(key, predicate);

@@ -30,7 +30,7 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
         ("$currentOp", Value::Document(d)) => check_current_op(name, d, ctx)?,
-        ("$listClusterCatalog", v) => check_catalog(v, ctx)?,
+        ("$listClusterCatalog", v) => check_catalog(v)?,
         ("$listSessions" | "$listLocalSessions", Value::Document(d)) => check_sessions(name, d)?,
         (_, Value::Document(_)) => {}
         (_, v) => bail!(
@@ -39,17 +39,36 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
             v.type_name()
         ),
     }
-    if name == "$listLocalSessions" && !ctx.namespace.collection.is_empty() {
-        bail!(
-            INVALID_NAMESPACE,
-            "{name} must be run against the database with {{aggregate: 1}}, not a collection"
-        );
+    check_place(name, ctx)?;
+    if name == "$querySettings" && !ctx.namespace.collection.is_empty() {
+        bail!(INVALID_NAMESPACE, "{name} must be run against the 'admin' database with {{aggregate: 1}}");
     }
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
 }
 
-/// `{shards, balancingConfiguration}`, on a database.
-fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
+/// Refuses what is told of sessions and of the catalog elsewhere than a client asks for it, in a `$facet` too.
+///
+/// # Errors
+/// InvalidNamespace (73), 9621301.
+pub fn check_place(name: &str, ctx: &Context) -> Result<()> {
+    let on_collection = !ctx.namespace.collection.is_empty();
+    match name {
+        "$listLocalSessions" if on_collection => bail!(
+            INVALID_NAMESPACE,
+            "{name} must be run against the database with {{aggregate: 1}}, not a collection"
+        ),
+        "$listClusterCatalog" if on_collection => {
+            bail!(9621301, "The $listClusterCatalog stage must be run on a database")
+        }
+        "$listSessions" if ctx.namespace.to_string() != "config.system.sessions" => {
+            bail!(INVALID_NAMESPACE, "{name} may only be run against config.system.sessions")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `{shards, balancingConfiguration}`.
+fn check_catalog(v: &Value) -> Result<()> {
     let Value::Document(d) = v else {
         bail!(
             9621302,
@@ -69,9 +88,6 @@ fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
             }
             _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '$listClusterCatalog.{field}' is an unknown field."),
         }
-    }
-    if !ctx.namespace.collection.is_empty() {
-        bail!(9621301, "The $listClusterCatalog stage must be run on a database");
     }
     Ok(())
 }

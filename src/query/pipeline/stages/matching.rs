@@ -39,8 +39,7 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
     if stands_in(filter.doc(), "$where") && !ctx.query.scripts.map_reduce {
         bail!(BAD_VALUE, "$where is not allowed in this context");
     }
-    let matcher = Matcher::parse(filter.doc(), &ctx.query)?;
-    matcher.refuse_near()?;
+    let matcher = Matcher::parse_unsorted(filter.doc(), &ctx.query)?;
     let mut paths = Vec::new();
     let needs = if filter_paths(d, &mut paths) { Needs::Passing(paths) } else { Needs::Everything };
     one(name, v, Match(Arc::new(matcher), needs))

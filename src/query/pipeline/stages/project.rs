@@ -12,6 +12,7 @@
 use crate::expression::field_path::{FieldPath, check_field_name};
 use crate::expression::{Expression, Variables, Vars, parse as expressions};
 use crate::names::Names;
+use crate::pipeline::hidden;
 use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use std::sync::Arc;
@@ -289,18 +290,20 @@ struct Parser<'a> {
     mode: Option<Mode>,
     tree: Tree,
     id: Option<bool>,
+    has_metadata: bool,
 }
 
 pub fn parse_project(d: &Document, vars: &Variables) -> Result<Shape> {
     if d.is_empty() {
         bail!(51272, "projection specification must have at least one field");
     }
-    let mut p = Parser { vars, mode: None, tree: Tree::default(), id: None };
+    let mut p = Parser { vars, mode: None, tree: Tree::default(), id: None, has_metadata: false };
     for (name, v) in d.iter() {
         p.field(name, v, true)?;
     }
     // {_id: 0} alone excludes; {_id: 1} alone includes.
-    let mode = p.mode.unwrap_or(if p.id == Some(false) { Mode::Exclude } else { Mode::Include });
+    let excludes = p.id == Some(false) && !p.has_metadata;
+    let mode = p.mode.unwrap_or(if excludes { Mode::Exclude } else { Mode::Include });
     match (mode, p.id) {
         (Mode::Include, None) if p.tree.get("_id").is_none() => {
             p.tree.fields.push_front("_id".into(), Field::Keep);
@@ -326,6 +329,12 @@ impl Parser<'_> {
                 bail!(51270, "An empty sub-projection is not a valid value. Found empty object at path")
             }
             Value::Document(d) if d.first().is_some_and(|(k, _)| k.starts_with('$')) => {
+                if d.len() > 1 {
+                    bail!(
+                        16410,
+                        "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+                    );
+                }
                 self.computed(&parts, path, v)
             }
             Value::Document(d) => {
@@ -367,6 +376,12 @@ impl Parser<'_> {
     }
 
     fn computed(&mut self, parts: &FieldPath, path: &str, v: &Value) -> Result<()> {
+        // What is known beside a document is added to it, whatever is done with its fields.
+        if matches!(v, Value::Document(d) if d.contains_key("$meta")) || hidden::is_read_by(v) {
+            self.has_metadata = true;
+            let e = Expression::parse(v, self.vars)?;
+            return self.tree.insert(parts.parts(), path, Field::Compute(e));
+        }
         if self.mode == Some(Mode::Exclude) {
             if matches!(v, Value::Document(_)) {
                 bail!(31252, "Cannot use expression other than $meta in exclusion projection");

@@ -170,7 +170,7 @@ impl Modifier for Bit {
     }
 }
 
-pub fn bit(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
+pub fn bit(_: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     let Value::Document(d) = v else {
         bail!(
             BAD_VALUE,
@@ -187,7 +187,7 @@ pub fn bit(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
             other => bail!(
                 BAD_VALUE,
                 "The $bit modifier only supports 'and', 'or', and 'xor', not '{other}' which is an unknown operator: {}",
-                text::element(&path.text, v)
+                text::element(name, operand)
             ),
         };
         if !matches!(operand, Value::Int32(_) | Value::Int64(_)) {
@@ -195,7 +195,7 @@ pub fn bit(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
                 BAD_VALUE,
                 "The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here: {}",
                 operand.type_name(),
-                text::element(&path.text, v)
+                text::element(name, operand)
             );
         }
         steps.push((operation, operand.clone()));

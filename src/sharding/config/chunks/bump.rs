@@ -3,7 +3,7 @@
 use super::next_major;
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{COLLECTIONS, ConfigServer, put, require_majority};
+use crate::config::{COLLECTIONS, ConfigServer, change, require_majority};
 use crate::messages::Message;
 use crate::messages::chunks::{ClearJumboFlag, EnsureChunkVersion, SetAllowMigrations};
 use crate::shard::migration::MoveRange;
@@ -139,7 +139,7 @@ impl ConfigServer {
         if !allow {
             entry.push(flag, false);
         }
-        let mut writes = vec![put(COLLECTIONS, entry)];
+        let mut writes = vec![change(COLLECTIONS, collection.document.clone(), entry)];
         writes.extend(self.bump_every_owner(&collection)?);
         self.commit(&writes).await?;
         Ok(Document::new())

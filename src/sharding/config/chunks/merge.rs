@@ -8,7 +8,12 @@ use crate::messages::Message;
 use crate::messages::chunks::{CommitChunksMerge, CommitMergeAllChunks};
 use document::{Document, Result, Timestamp, Value, bail, doc};
 use node::{Operation, Request};
+use runtime::Instant;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Chunks that one commit merges at most: neither it nor its entry in the change log may outgrow what an entry holds.
+const PART_CHUNKS_MAX: usize = 10_000;
 
 impl ConfigServer {
     /// [`CommitChunksMerge`]; returns `{shardVersion}`.
@@ -99,8 +104,22 @@ impl ConfigServer {
         edges.filter_map(|edge| collection.key.encode_bound(edge).ok()).collect()
     }
 
+    /// Makes one chunk of neighbours, [`PART_CHUNKS_MAX`] at a time: what has been merged by then stays so when a later part fails.
     async fn merge(&self, ns: &str, collection: &Sharded, chunks: &[Chunk]) -> Result<()> {
-        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(()) };
+        let Some((first, others)) = chunks.split_first() else { return Ok(()) };
+        let mut merged = first.clone();
+        for part in others.chunks(PART_CHUNKS_MAX - 1) {
+            let part: Vec<Chunk> = std::iter::once(merged).chain(part.iter().cloned()).collect();
+            merged = self.merge_part(ns, collection, &part).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits one part of a merge; returns what it has become.
+    async fn merge_part(&self, ns: &str, collection: &Sharded, chunks: &[Chunk]) -> Result<Chunk> {
+        let [first, .., last] = chunks else {
+            bail!(ILLEGAL_OPERATION, "could not merge chunks, collection {ns}: there is nothing to merge")
+        };
         let before = self.catalog().collection_placement(collection.info.uuid);
         // Reads in the past are answered by owners since the youngest of the merged chunks came.
         let since = chunks.iter().filter_map(|c| c.history.first()).map(|(t, _)| *t).max();
@@ -127,7 +146,7 @@ impl ConfigServer {
             "merged": shown, "prevShardVersion": before, "mergedVersion": merged.version, "owningShard": &*merged.shard,
         };
         self.log_change("merge", ns, details).await;
-        Ok(())
+        Ok(merged)
     }
 
     /// [`CommitMergeAllChunks`]; returns `{shardVersion, numMergedChunks}`. Chunks marked jumbo, and those that came lately ([`Settled`]), stay as they are.
@@ -142,12 +161,17 @@ impl ConfigServer {
         let _inside = self.enter_merge(merge.of_balancer)?;
         self.catalog().shard(shard)?;
         let limit = chunks_max.unwrap_or(i64::from(i32::MAX));
+        let millis_max = u64::try_from(merge.millis_max.unwrap_or(i64::MAX)).unwrap_or(0);
+        let until = Instant::now().checked_add(Duration::from_millis(millis_max));
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         let edges = self.zone_edges(&collection);
         let settled = self.settled(&collection);
         let mut merged = 0;
         for run in runs(&self.catalog().chunks(&collection)?, shard, &edges, &settled) {
+            if until.is_some_and(|until| Instant::now() > until) {
+                break;
+            }
             let room = usize::try_from(limit - merged).unwrap_or(0).min(run.len());
             if room >= 2 {
                 self.merge(ns, &collection, &run[..room]).await?;

@@ -3,7 +3,7 @@
 use super::{history_with, next_major, next_minor};
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{ConfigServer, PLACEMENT_HISTORY, insert, require_majority, shown};
+use crate::config::{ConfigServer, MIGRATIONS, PLACEMENT_HISTORY, insert, require_majority, shown};
 use crate::messages::Message;
 use crate::messages::chunks::CommitChunkMigration;
 use document::{Document, Result, Timestamp, Value, bail, doc, err};
@@ -33,11 +33,30 @@ impl ConfigServer {
         let collection = self.of_generation(&commit.ns, Some(version.epoch), Some(version.timestamp))?;
         let current = self.chunk_to_move(&commit, &collection)?;
         if *current.shard != *commit.to {
+            self.check_note(&commit)?;
             let writes = self.migration_writes(&commit, &collection, &current)?;
             self.commit(&writes).await?;
         }
         let placement = self.catalog().shard_placement(collection.info.uuid, &commit.from);
         Ok(doc! { "shardVersion": collection.version(placement).to_document() })
+    }
+
+    /// A migration of the balancer's is committed as long as its note stands. One that a deposed primary asks for when it wakes,
+    /// though its successor has stopped the balancer, has none.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117).
+    fn check_note(&self, commit: &CommitChunkMigration) -> Result<()> {
+        let Some(note) = commit.note else { return Ok(()) };
+        match self.local.find_one(MIGRATIONS, &doc! { "_id": note })? {
+            Some(_) => Ok(()),
+            None => bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "The balancer has given up its migration of {} to {}",
+                commit.ns,
+                commit.to
+            ),
+        }
     }
 
     /// The chunk that holds the range: the donor's, or the recipient's when the commit has happened already.

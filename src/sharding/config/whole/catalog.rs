@@ -12,7 +12,7 @@
 use super::snapshot::{catalog_part, shard_part};
 use super::*;
 use crate::config::repair::Owned;
-use crate::config::{CHUNKS, COLLECTIONS, DATABASES, SHARDS, delete, put};
+use crate::config::{CHUNKS, COLLECTIONS, DATABASES, SHARDS, delete, edit, put};
 use crate::routing::table::RESTORED;
 use document::Timestamp;
 use node::BatchWrite;
@@ -105,14 +105,12 @@ impl ConfigServer {
         };
         let mut writes = Vec::new();
         for then in snapshot.get_array("shards").into_iter().flatten().filter_map(Value::as_document) {
-            let Some(mut now) = self.catalog().shard_document(then.get_str("name").unwrap_or_default())
-            else {
+            let Some(now) = self.catalog().shard_document(then.get_str("name").unwrap_or_default()) else {
                 continue;
             };
             let zones = then.get("zones").cloned().unwrap_or(Value::Array(Vec::new()));
             if now.get("tags").cloned().unwrap_or(Value::Array(Vec::new())) != zones {
-                now.insert("tags", zones);
-                writes.push(put(SHARDS, now));
+                writes.push(edit(SHARDS, now, |shard| shard.insert("tags", zones)));
             }
         }
         self.commit(&writes).await

@@ -197,7 +197,7 @@ impl State {
                 Ok(doc! { "n": n as i32 })
             }
             "findAndModify" => self.find_and_modify(shard, body),
-            "createIndexes" => Ok(doc! {}),
+            "createIndexes" | "getDefaultRWConcern" => Ok(doc! {}),
             "_shardsvrKeepRanges" => self.keep_ranges(shard, body.get_str("action").unwrap()),
             "killCursors" | "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction" => {
                 Ok(doc! {})

@@ -126,6 +126,20 @@ async fn a_shard_that_is_not_reached_fails_the_whole_command_of_a_transaction() 
     assert_eq!(failed.code, codes::HOST_UNREACHABLE);
 }
 
+/// It would read at a time before all others.
+#[tokio::test]
+async fn a_router_that_knows_no_time_asks_for_it() {
+    let fake = cluster();
+    let router = fake.router();
+    let op = Operation::internal();
+    router.time_to_read_at(&op).await.unwrap();
+    assert_eq!(fake.state.lock().log, ["getDefaultRWConcern config"]);
+    let known = Timestamp::new(crate::router::task::now_ms() as u32 / 1000, 1);
+    router.advance(known);
+    assert_eq!(router.time_to_read_at(&op).await.unwrap(), known);
+    assert_eq!(fake.state.lock().log.len(), 1);
+}
+
 /// Runs a command that begins a transaction.
 async fn begin_with(fake: &Arc<Fake>, mut command: Document) -> Result<Document> {
     let router = fake.router();

@@ -3,8 +3,8 @@
 use super::joining::{self, Entered, ended};
 use super::locks::{Held, Purpose};
 use super::{
-    COORDINATORS, Ddl, coll_mod, create, create_indexes, drop, drop_database, move_primary, refine, rename,
-    repeated, reshard, untrack,
+    COORDINATORS, Ddl, coll_mod, convert_to_capped, create, create_indexes, drop, drop_database,
+    move_primary, refine, rename, repeated, reshard, untrack,
 };
 use crate::driver::{self, Performer};
 use document::{Document, Result, Value, bail, codes, doc};
@@ -50,6 +50,7 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &refine::Refine,
     &reshard::Reshard,
     &untrack::Untrack,
+    &convert_to_capped::ConvertToCapped,
     &coll_mod::CollMod,
     &coll_mod::DropIndexes,
     &create_indexes::CreateIndexes,

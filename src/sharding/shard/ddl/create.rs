@@ -137,17 +137,20 @@ impl Ddl {
         tracked: &Document,
     ) -> Result<Document> {
         let pattern = ShardKeyPattern::parse(required(&body, "shardKey", Value::as_document)?)?;
-        if flag(&body, "unique", false) {
-            bail!(NOT_IMPLEMENTED, "sharding the tracked collection {ns} by a unique key is not implemented");
-        }
         if let Some(default) = tracked.get_document("defaultCollation")
             && body.get_present("collation").is_none()
         {
             return Err(collation_missing(default));
         }
         let mut wanted = doc! { "key": pattern.document().clone() };
-        let passed =
-            ["collectionUUID", "implicitlyCreateIndex", "enforceUniquenessCheck", SERIES, SERIES_KEY];
+        let passed = [
+            "unique",
+            "collectionUUID",
+            "implicitlyCreateIndex",
+            "enforceUniquenessCheck",
+            SERIES,
+            SERIES_KEY,
+        ];
         for name in passed {
             if let Some(value) = body.get_present(name) {
                 wanted.push(name, value.clone());

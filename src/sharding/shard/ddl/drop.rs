@@ -1,4 +1,7 @@
 //! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
+//!
+//! One that the catalog knows nothing of is dropped in one step. Zones may wait for it there, though: they are a second place, and a
+//! coordinator sees to it that both change.
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, reply_of, uuid_of};
@@ -86,21 +89,24 @@ impl Ddl {
         }
         if tracked.is_none()
             && wanted.is_none()
-            && let Some((buckets, entry)) = self.tracked_buckets(&ns).await?
+            && let Some((buckets, uuid)) = self.buckets_beyond_here(&ns).await?
         {
-            let uuid = entry.get("uuid").cloned();
             let reply = doc! { "ns": ns.as_str() };
-            let fields =
-                doc! { "collectionUUID": uuid, "thisOnly": false, SERIES: ns.as_str(), "reply": reply };
+            let fields = doc! {
+                "collectionUUID": uuid.map(Value::uuid), "thisOnly": false, SERIES: ns.as_str(), "reply": reply,
+            };
             self.abort_builds(&buckets, &|_| true);
             self.log_change("dropCollection.start", &ns, Document::new()).await;
             return Ok(reply_of(&self.coordinate(op, &Drop, &buckets, fields).await?));
         }
-        if tracked.is_none() {
+        if tracked.is_none() && !self.has_zones(&ns).await? {
             return self.drop_unsharded(op, &ns, wanted).await;
         }
-        let mut fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
-        fields.push("reply", doc! { "ns": ns.as_str() });
+        let uuid = tracked.or(wanted).map(Value::uuid);
+        let mut fields = doc! { "collectionUUID": uuid, "thisOnly": wanted.is_some() };
+        let indexes = if tracked.is_none() { self.indexes_here(&ns) } else { Some(0) };
+        let reply = indexes.map(|n| node::ddl::collections::dropped_reply(&ns, n));
+        fields.push("reply", reply.unwrap_or_default());
         self.abort_builds(&ns, &|_| true);
         self.log_change("dropCollection.start", &ns, Document::new()).await;
         Ok(reply_of(&self.coordinate(op, &Drop, &ns, fields).await?))
@@ -114,9 +120,27 @@ impl Ddl {
                 return Err(uuid_mismatch(ns, wanted));
             }
             Some(_) => {}
-            None => state.insert("collectionUUID", now.map(Value::uuid)),
+            None => {
+                let uuid = now.or_else(|| self.uuid_here(ns));
+                state.insert("collectionUUID", uuid.map(Value::uuid));
+            }
         }
         Ok(())
+    }
+
+    /// The buckets of a time series whose drop concerns more than this shard's own.
+    async fn buckets_beyond_here(&self, ns: &str) -> Result<Option<(String, Option<[u8; 16]>)>> {
+        if let Some((buckets, entry)) = self.tracked_buckets(ns).await? {
+            return Ok(Some((buckets, entry.get("uuid").and_then(Value::as_uuid))));
+        }
+        let buckets = self.documents_of(ns.to_string());
+        match buckets != ns && self.has_zones(&buckets).await? {
+            true => Ok(Some((buckets.clone(), self.uuid_here(&buckets)))),
+            false => Ok(None),
+        }
+    }
+    async fn has_zones(&self, ns: &str) -> Result<bool> {
+        Ok(!self.role.remote.find_config("tags", doc! { "ns": ns }, None).await?.is_empty())
     }
 
     async fn drop_unsharded(&self, op: &Operation, ns: &str, wanted: Option<[u8; 16]>) -> Result<Document> {
@@ -140,6 +164,14 @@ impl Ddl {
         self.role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(Collection::uuid)
     }
 
+    /// How many indexes the collection or view of this name has here.
+    fn indexes_here(&self, ns: &str) -> Option<usize> {
+        let slot = self.role.node.namespaces.slot(ns);
+        let state = slot.read_unchecked();
+        let indexes = state.collection.as_ref().map(Collection::indexes_beside);
+        indexes.or_else(|| state.view.as_ref().map(|_| 0))
+    }
+
     /// Sets what is blocked on a namespace on every shard.
     pub(super) async fn block_everywhere(&self, ns: &str, block: BlockType, reason: &Document) -> Result<()> {
         let (db, name) = split(ns);
@@ -149,7 +181,7 @@ impl Ddl {
         self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }
 
-    /// Removes a sharded collection from the catalog and from every shard.
+    /// Removes a collection and its zones from the catalog, and then from every shard.
     pub(super) async fn drop_everywhere(&self, ns: &str, uuid: Option<[u8; 16]>) -> Result<()> {
         let (db, name) = split(ns);
         let commit = CommitDropCollection { ns: ns.to_string(), uuid, untrack: Flag(false) };
@@ -161,7 +193,7 @@ impl Ddl {
     }
 
     /// Runs `_shardsvrDropCollectionParticipant`: only a collection with this UUID is dropped, and only an empty one if so
-    /// asked.
+    /// asked; without a UUID, a view.
     pub(super) async fn drop_participant(&self, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
         let asked = DropParticipant::parse(request.body)?;
@@ -171,8 +203,13 @@ impl Ddl {
             state.collection.as_ref().map(|c| (c.uuid(), c.is_empty()))
         };
         self.role.clear_placement(&ns);
-        let Some((uuid, empty)) = found else { return Ok(Document::new()) };
-        if asked.uuid.is_some_and(|wanted| wanted != uuid) || (asked.only_empty.0 && !empty) {
+        let goes = match found {
+            None => asked.uuid.is_none() && !asked.only_empty.0,
+            Some((uuid, empty)) => {
+                asked.uuid.is_none_or(|wanted| wanted == uuid) && (empty || !asked.only_empty.0)
+            }
+        };
+        if !goes {
             return Ok(Document::new());
         }
         let op = Operation::internal();

@@ -38,6 +38,7 @@ pub mod block;
 mod coll_mod;
 pub mod commands;
 mod consistency;
+mod convert_to_capped;
 mod coordinator;
 mod create;
 mod create_indexes;

@@ -218,6 +218,7 @@ impl Ddl {
             self.have_collection(c).await?;
         }
         self.load_views(&db)?;
+        self.bring_outcomes(&from, &db).await?;
         Ok(doc! { "clonedColls": names })
     }
 

@@ -165,7 +165,7 @@ impl Ddl {
             self.place_here(split(to).0).await?;
         }
         self.log_change("renameCollection.start", from, rename_details(from, to)).await;
-        self.note_renaming(self.uuid_here(from)).await?;
+        self.note_renaming(from).await?;
         node::ddl::rename::rename(&self.role.node, op, from, to, drop_target).await?;
         self.log_change("renameCollection.end", from, rename_details(from, to)).await;
         Ok(Document::new())

@@ -4,16 +4,19 @@
 //! one under that name: for the outcome of the coordinator that goes on there, or has ended there.
 //!
 //! ```text
-//! config.system.sharding_ddl_outcomes   { _id: UUID of the request, at: date, reply }      DO NOT CHANGE
-//!                                       { _id: UUID of the request, at: date, renames: UUID }   of a rename without coordinator
+//! config.system.sharding_ddl_outcomes   { _id: UUID of the request, at: date, db, reply }      DO NOT CHANGE
+//!                                       { _id: UUID of the request, at: date, db, renames: UUID }   of a rename without coordinator
 //! ```
+//! They move with their database: its next primary is asked from then on.
+//!
 //! Invariant: the outcome of a coordinator that has done its work is written in the commit that removes its document. One that failed has left
 //! nothing, and its request may run anew.
 
 use super::commands::answer;
-use super::coordinator::reply_of;
+use super::coordinator::{namespace, reply_of};
 use super::joining::ended;
-use super::{COORDINATORS, Ddl};
+use super::{COORDINATORS, Ddl, split};
+use crate::remote::Target;
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, doc};
 use node::write::unit::BatchWrite;
 use node::{Operation, Request};
@@ -76,10 +79,11 @@ impl Ddl {
     }
 
     /// Notes which collection the request is about to rename here, in one step: so a repetition can tell whether that has happened.
-    pub(super) async fn note_renaming(&self, uuid: Option<[u8; 16]>) -> Result<()> {
-        let (Some(id), Some(uuid)) = (current(), uuid) else { return Ok(()) };
+    pub(super) async fn note_renaming(&self, ns: &str) -> Result<()> {
+        let (Some(id), Some(uuid)) = (current(), self.uuid_here(ns)) else { return Ok(()) };
         let at = Value::DateTime(self.role.node.now_ms());
-        let intent = doc! { "_id": Value::uuid(id), "at": at, "renames": Value::uuid(uuid) };
+        let intent =
+            doc! { "_id": Value::uuid(id), "at": at, "db": split(ns).0, "renames": Value::uuid(uuid) };
         self.ensure_outcomes().await?;
         self.role.local.put(OUTCOMES, &intent).await
     }
@@ -102,7 +106,25 @@ impl Ddl {
     }
     fn outcome(&self, request: RequestId, state: &Document) -> Document {
         let at = Value::DateTime(self.role.node.now_ms());
-        doc! { "_id": Value::uuid(request), "at": at, "reply": reply_of(state) }
+        let db = split(namespace(state)).0;
+        doc! { "_id": Value::uuid(request), "at": at, "db": db, "reply": reply_of(state) }
+    }
+
+    /// Brings what has ended on the shard that a database comes from. No change of it is under way there.
+    pub(super) async fn bring_outcomes(&self, donor: &str, db: &str) -> Result<()> {
+        let (internal, name) = split(OUTCOMES);
+        let of_database = doc! { "db": db };
+        let found =
+            self.role.remote.find(Target::Host(donor), internal, name, of_database, Document::new()).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        self.ensure_outcomes().await?;
+        let put = |doc: Document| BatchWrite::Put { ns: OUTCOMES.to_string(), doc };
+        let writes: Vec<BatchWrite> = found.into_iter().map(put).collect();
+        let op = Operation::internal();
+        self.role.node.commit_batch(&op, &writes).await?;
+        self.role.node.wait_operation_committed(&op).await
     }
 
     /// Removes the document of a coordinator that has ended.

@@ -20,7 +20,7 @@ use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
 use super::joining::{Outcome, ended};
 use super::locks::Purpose;
-use super::reshard_plan::Planned;
+use super::reshard_plan::{Planned, is_unique};
 use super::{COORDINATORS, Ddl, timeseries};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
@@ -341,6 +341,7 @@ impl Ddl {
             of: operation_of(state)?,
             to_come: to_come(state)?,
             unsplittable: messages::read(state, OF_STATE, "unsplittable")?,
+            unique: Flag(is_unique(state)),
             zones: zones_to_come(state)?,
             collation,
             series: state.get_document("request").and_then(|r| r.get_document(SERIES)).cloned(),

@@ -46,6 +46,10 @@ struct Shard {
 fn request(state: &Document) -> Document {
     state.get_document("request").cloned().unwrap_or_default()
 }
+/// Whether the shard key is to be unique, as that of a collection that is not sharded yet may be.
+pub(super) fn is_unique(state: &Document) -> bool {
+    state.get_document("request").and_then(|asked| asked.get("unique")).is_some_and(Value::truthy)
+}
 fn is_move(state: &Document) -> bool {
     state.get_bool("unsplittable").unwrap_or(false)
 }
@@ -99,7 +103,11 @@ impl Ddl {
                 state.insert("to", to);
                 self.refuse_capped_over_shards(&ns, &donors)
             }
-            _ => self.check_new_key(state, &asked, sharded),
+            "shardCollection" => self.check_new_key(state, &asked, sharded),
+            _ => {
+                check_options(&asked)?;
+                self.check_new_key(state, &asked, sharded)
+            }
         }
     }
 
@@ -145,7 +153,6 @@ impl Ddl {
 
     fn check_new_key(&self, state: &mut Document, asked: &Document, sharded: bool) -> Result<()> {
         let pattern = ShardKeyPattern::parse(required_doc(asked, "key")?)?;
-        check_options(asked)?;
         let same = sharded && state.get_document("oldKey") == Some(pattern.document());
         let forced = asked.get("forceRedistribution").is_some_and(Value::truthy);
         state.insert("key", pattern.document().clone());
@@ -522,11 +529,20 @@ pub(super) fn indexes_of_copy(
             );
         }
     }
-    let missing = key_index(&key, indexes, options.contains_key("collation"));
+    let missing = key_index(&key, indexes, options.contains_key("collation"), is_unique(state));
     let missing = missing.map(|spec| timeseries::index_for(&asked, spec)).transpose()?;
     let sharded = required_str(state, "provenance")? == "shardCollection";
     if missing.is_some() && sharded && (documents > 0 || !wanted("implicitlyCreateIndex")) {
         return Err(create::index_missing());
+    }
+    if let Some(spec) = &missing
+        && let Some(other) = indexes.iter().find(|i| i.get("name") == spec.get("name"))
+    {
+        bail!(
+            INDEX_KEY_SPECS_CONFLICT,
+            "an index of the name of that on the shard key is defined otherwise: {}",
+            shown(other)
+        );
     }
     all.extend(missing);
     Ok(all)

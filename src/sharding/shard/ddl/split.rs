@@ -330,7 +330,13 @@ impl Ddl {
     /// Runs `_shardsvrMergeAllChunksOnShard`.
     pub(super) async fn merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ShardMergeAllChunks { ns, chunks_max, of_balancer } = ShardMergeAllChunks::parse(request.body)?;
-        let commit = CommitMergeAllChunks { ns: ns.clone(), shard: self.shard()?, chunks_max, of_balancer };
+        let commit = CommitMergeAllChunks {
+            ns: ns.clone(),
+            shard: self.shard()?,
+            chunks_max,
+            millis_max: None,
+            of_balancer,
+        };
         // How many were merged tells the balancer whether to ask again.
         let answer = op.interruptible(self.config(commit.to_document())).await?;
         drop(self.role.refresh_collection(&ns).await);

@@ -299,6 +299,28 @@ async fn a_move_found_done_is_confirmed_once_it_is_committed() {
     again().await.unwrap();
 }
 
+/// Its router asks the database's next primary, which has done nothing itself.
+#[tokio::test]
+async fn what_was_done_before_the_database_moved_is_not_done_again() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 3).await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    let named = |mut command: Document, id: u8| {
+        command.push(repeated::REQUEST_ID, Value::uuid([id; 16]));
+        command
+    };
+    let rename = named(doc! { "_shardsvrRenameCollection": "plain", "to": "d.renamed" }, 1);
+    let drop = named(doc! { "_shardsvrDropCollection": "h" }, 2);
+    c.send("a", "d", rename.clone()).await.unwrap();
+    let dropped = c.send("a", "d", drop.clone()).await.unwrap();
+    c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }).await.unwrap();
+    // Somebody has taken the old name since: it is not what was to be renamed.
+    c.insert("b", "d.plain", 1).await;
+    c.send("b", "d", rename).await.unwrap();
+    assert_eq!((c.count("b", "d.renamed"), c.count("b", "d.plain")), (Some(3), Some(1)));
+    assert_eq!(c.send("b", "d", drop).await.unwrap(), dropped);
+}
+
 #[tokio::test]
 async fn outcomes_that_no_change_removes_expire() {
     let c = Cluster::new().await;
@@ -575,12 +597,22 @@ const STORIES: &[Story] = &[
             ("d", command)
         },
     },
+    Story {
+        protocol: &protocols::CONVERT_TO_CAPPED,
+        command: || ("d", doc! { "_shardsvrConvertToCapped": "t", "size": 100_000 }),
+    },
 ];
 
 /// A resharding of a time series; [`Cluster::happened`] knows that of a collection.
 const RESHARD_SERIES: Story = Story {
     protocol: &protocols::RESHARD,
     command: || ("d", doc! { "_shardsvrReshardCollection": "u", "key": { "m": "hashed" } }),
+};
+
+/// A drop of a collection that never was sharded, for which zones wait.
+const DROP_ZONED: Story = Story {
+    protocol: &protocols::DROP_COLLECTION,
+    command: || ("d", doc! { "_shardsvrDropCollection": "plain" }),
 };
 
 impl Cluster {
@@ -663,6 +695,15 @@ impl Cluster {
                 let all = self.granularities("d.system.buckets.s");
                 assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
                 all[0] == "hours"
+            }
+            "convertToCapped" => {
+                assert_eq!((self.count("a", "d.t"), self.count("b", "d.t")), (Some(3), None));
+                let entry = catalog.find_collection("d.t").unwrap().unwrap();
+                let (options, _) = self.ddl("a").definition_of("d.t").unwrap();
+                assert_eq!(self.ddl("a").uuid_here("d.t"), Some(entry.info.uuid));
+                assert_eq!(catalog.chunk_documents(entry.info.uuid).len(), config.all_chunks_of("d.t"));
+                assert!(entry.is_unsplittable() && entry.may_migrate());
+                options.get_bool("capped") == Some(true)
             }
             "untrackUnsplittableCollection" => {
                 assert_eq!((self.count("a", "d.t"), self.count("b", "d.t")), (Some(3), None));
@@ -749,6 +790,32 @@ async fn drop_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[1]).await;
 }
 #[tokio::test]
+async fn drop_of_what_never_was_sharded_takes_its_zones_along_over_a_crash_at_every_step() {
+    let steps = protocols::DROP_COLLECTION.phases.iter();
+    let steps =
+        steps.flat_map(|p| [("Persisting", p.name), ("Running", p.name)]).chain([("Persisting", "forget")]);
+    for (at, (step, phase)) in steps.enumerate() {
+        let c = Cluster::new().await;
+        c.insert("a", "d.plain", 5).await;
+        c.config(doc! { "_configsvrAddShardToZone": "b", "zone": "z" }).await.unwrap();
+        let range = doc! {
+            "_configsvrUpdateZoneKeyRange": "d.plain", "min": { "x": 0 }, "max": { "x": 10 }, "zone": "z",
+        };
+        c.config(range).await.unwrap();
+        let left = || (c.count("a", "d.plain"), c.catalog().catalog().zone_ranges("d.plain").len());
+        let name = format!("hangDdlCoordinatorBefore{step}_{phase}");
+        c.crash_in(&DROP_ZONED, &name).await;
+        // Before its first document nothing has begun.
+        assert_eq!(left(), if at == 0 { (Some(5), 1) } else { (None, 0) }, "{name}");
+        assert_eq!(c.findings().await, [""; 0], "{name}");
+        let (db, command) = DROP_ZONED.asked();
+        let reply = c.repeat(db, command).await.unwrap();
+        assert_eq!(reply.get_str("ns"), Some("d.plain"), "{name}: what the first has done");
+        c.settle().await;
+        assert_eq!(left(), (None, 0), "{name}: repeated");
+    }
+}
+#[tokio::test]
 async fn drop_database_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[2]).await;
 }
@@ -779,6 +846,10 @@ async fn create_indexes_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn a_change_of_bucketing_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[9]).await;
+}
+#[tokio::test]
+async fn a_conversion_to_capped_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[10]).await;
 }
 #[tokio::test]
 async fn reshard_of_a_time_series_survives_a_crash_at_every_step() {

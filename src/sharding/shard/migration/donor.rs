@@ -594,7 +594,7 @@ impl Driver {
 
     async fn commit_on_config(&self) -> Result<()> {
         let c = &self.coordinator;
-        let Some((_, plan)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
+        let Some((donation, plan)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
         if self.role.node.failpoints.should("failMigrationCommit") {
             bail!(INTERNAL_ERROR, "Failing migration commit as requested by a fail point");
         }
@@ -606,6 +606,7 @@ impl Driver {
             chunk: MigratedChunk { min: c.min.clone(), max: c.max.clone(), known: Some(plan.chunk_version) },
             version: plan.table.collection_version(),
             valid_after: Some(self.role.node.cluster_time()),
+            note: donation.request.note,
         };
         let answer = self.role.remote.admin(Target::Config, commit.with_majority()).await;
         add(&self.role.statistics.critical_section_commit_millis, begun.elapsed().as_millis() as i64);

@@ -25,6 +25,8 @@ pub struct MoveRange {
     pub wait_for_delete: bool,
     /// The write concern that each batch of documents on the recipient waits for.
     pub throttle: Option<Document>,
+    /// The balancer's note of it in `config.migrations`: once that is struck off, it is not committed any more. `None` for a user's.
+    pub note: Option<ObjectId>,
 }
 
 impl MoveRange {
@@ -48,6 +50,9 @@ impl MoveRange {
         d.push("waitForDelete", self.wait_for_delete);
         if let Some(concern) = &self.throttle {
             d.push("secondaryThrottle", concern.clone());
+        }
+        if let Some(note) = self.note {
+            d.push("note", note);
         }
         d.push("writeConcern", crate::remote::majority());
         d
@@ -80,6 +85,7 @@ impl MoveRange {
             },
             wait_for_delete: d.get("waitForDelete").is_some_and(Value::truthy),
             throttle: throttle_of(d.get("secondaryThrottle")),
+            note: d.get("note").and_then(Value::as_object_id),
         };
         if request.min.is_none() && request.max.is_none() {
             bail!(INVALID_OPTIONS, "need to specify at least one of 'min' and 'max'");

@@ -462,10 +462,17 @@ fn id_key(doc: Doc<'_>) -> Vec<u8> {
 }
 
 /// The index for a shard key, where none of `indexes` serves it.
-pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -> Option<Document> {
+pub fn key_index(
+    key: &ShardKeyPattern,
+    indexes: &[Document],
+    collation: bool,
+    unique: bool,
+) -> Option<Document> {
     let serves = |spec: &Document| {
         let plain = |name: &str| !spec.get(name).is_some_and(Value::truthy);
-        spec.get_document("key").is_some_and(|k| key.is_prefix_of(k))
+        let compares =
+            |k: &Document| k.len() == key.fields().len() && (!plain("unique") || k.keys().eq(["_id"]));
+        spec.get_document("key").is_some_and(|k| key.is_prefix_of(k) && (!unique || compares(k)))
             && plain("sparse")
             && !spec.contains_key("partialFilterExpression")
             && spec.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"))
@@ -476,6 +483,9 @@ pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -
     let mut spec = doc! { "v": 2, "key": key.document().clone(), "name": key.index_name() };
     if collation {
         spec.push("collation", doc! { "locale": "simple" });
+    }
+    if unique {
+        spec.push("unique", true);
     }
     Some(spec)
 }

@@ -46,6 +46,8 @@ pub(super) struct Network {
     late: Mutex<Option<Document>>,
     /// `validAfter` of the last commit.
     pub valid_after: Mutex<Option<Timestamp>>,
+    /// A host whose member does not know that it is deposed: what it reads is from before, unless it has to prove that it leads.
+    pub deposed: Mutex<Option<&'static str>>,
 }
 
 impl Transport for Network {
@@ -56,6 +58,13 @@ impl Transport for Network {
             }
             let node = self.nodes.lock().get(host).map(|(role, down)| (role.clone(), down.subscribe()));
             let (role, mut down) = node.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
+            if *self.deposed.lock() == Some(host) && command.doc().get("find").is_some() {
+                let concern = command.doc().get_document("readConcern");
+                if concern.and_then(|c| c.get_str("level")) == Some("linearizable") {
+                    bail!(NOT_WRITABLE_PRIMARY, "{host} is deposed")
+                }
+                return Ok(cursor(db, "none", Vec::new()).to_doc_buf());
+            }
             tokio::select! {
                 _ = down.wait_for(|down| *down) => Err(err!(HOST_UNREACHABLE, "{host} went down")),
                 answer = serve(&role, db, &command) => answer,
@@ -96,7 +105,11 @@ fn find(local: &LocalClient, db: &str, command: &Document) -> Result<Document> {
     let filter = command.get_document("filter").cloned().unwrap_or_default();
     let mut found = local.find(&format!("{db}.{collection}"), &filter)?;
     found.sort_by_key(|d| d.get("lastmod").and_then(Value::as_timestamp));
-    Ok(doc! { "cursor": { "id": 0i64, "ns": format!("{db}.{collection}"), "firstBatch": found } })
+    Ok(cursor(db, collection, found))
+}
+
+fn cursor(db: &str, collection: &str, found: Vec<Document>) -> Document {
+    doc! { "cursor": { "id": 0i64, "ns": format!("{db}.{collection}"), "firstBatch": found } }
 }
 
 impl Network {
@@ -247,6 +260,7 @@ impl Cluster {
             fault: Mutex::new(CommitFault::None),
             late: Mutex::new(None),
             valid_after: Mutex::new(None),
+            deposed: Mutex::new(None),
         });
         let edges = [(None, Some(0)), (Some(0), Some(1000)), (Some(1000), None)];
         for (i, (lo, hi)) in edges.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Range deletion never takes what is owned or read.
 
 use super::cluster::{Cluster, NS};
-use crate::shard::range_deleter::{TASKS, tasks};
+use crate::shard::range_deleter::{TASKS, settle_if_forgotten, tasks};
 use document::{Document, Value, codes, doc};
 use node::failpoints::Mode;
 use std::time::Duration;
@@ -50,6 +50,27 @@ async fn a_ready_task_for_an_owned_range_deletes_nothing() {
     let left = tasks(&a, None);
     assert_eq!(left.len(), 1, "the task of the dropped collection is void: {left:?}");
     assert_eq!(left[0].uuid, [7; 16]);
+}
+
+/// What the next primary has begun, the deposed one does not know: taken for forgotten, the range would be deleted and then committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pending_task_is_not_settled_by_a_donor_that_is_deposed() {
+    let cluster = Cluster::new().await;
+    let a = cluster.shard("a");
+    a.node.failpoints.configure("suspendRangeDeletion", Mode::AlwaysOn, doc! {});
+    let task = doc! {
+        "_id": Value::uuid([3; 16]), "nss": NS, "collectionUuid": Value::uuid([7; 16]), "donorShardId": "b",
+        "range": { "min": { "x": 5000 }, "max": { "x": 6000 } }, "whenToClean": "now", "numOrphanDocs": 0i64,
+        "pending": true, "keyPattern": { "x": 1 },
+    };
+    a.local.insert(TASKS, &task).await.unwrap();
+    let is_pending = || tasks(&a, None)[0].pending;
+    *cluster.network.deposed.lock() = Some("b:1");
+    settle_if_forgotten(&a, &tasks(&a, None)[0]).await.unwrap_err();
+    assert!(is_pending());
+    *cluster.network.deposed.lock() = None;
+    settle_if_forgotten(&a, &tasks(&a, None)[0]).await.unwrap();
+    assert!(!is_pending(), "the donor that leads knows nothing of it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

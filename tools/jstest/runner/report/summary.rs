@@ -5,6 +5,9 @@ use crate::runner::outcome::{Outcome, Status};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// So many lines of an exception that spans several, a reply for instance, follow its first.
+const EXCEPTION_LINES_MAX: usize = 16;
+
 /// The whole summary, ending in `N passed, N failed, N skipped in S s`.
 pub(crate) fn render(result: &Result<'_>) -> String {
     let mut text = String::from("\n");
@@ -53,10 +56,19 @@ fn failures(text: &mut String, outcomes: &[Outcome]) {
     for outcome in outcomes.iter().filter(|o| o.status.is_failure()) {
         let (status, group) = (outcome.status.name(), group(outcome));
         let _ = writeln!(text, "{status:14} {group}  {}: {}", outcome.name, outcome.reason);
+        exception(&outcome.tail).for_each(|line| _ = writeln!(text, "{:14} | {line}", ""));
         if let Some(path) = &outcome.output {
             let _ = writeln!(text, "{:14} {}", "", path.display());
         }
     }
+}
+
+/// What follows the first line of the exception that a test ended by, until the shell says that it ends.
+fn exception(tail: &str) -> impl Iterator<Item = &str> {
+    let begun =
+        tail.lines().collect::<Vec<_>>().iter().rposition(|line| line.starts_with("uncaught exception"));
+    let after = begun.map_or(usize::MAX, |at| at + 1);
+    tail.lines().skip(after).take_while(|line| !line.starts_with("failed to load")).take(EXCEPTION_LINES_MAX)
 }
 
 fn missing(text: &mut String, result: &Result<'_>) {

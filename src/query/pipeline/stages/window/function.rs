@@ -480,6 +480,10 @@ fn accumulated(
             // The real server takes leaving values out of a sliding deviation, which it cannot do with these.
             return Ok(Some(Value::Null));
         }
+        if parsed.name == "$stdDevPop" && values[range.clone()].iter().filter(|v| is_number(v)).count() == 1 {
+            // And for which one value is left deviates from nothing: by a whole zero.
+            return Ok(Some(Value::Int32(0)));
+        }
         for v in &values[range] {
             meter::spend(2)?;
             state.add(v.clone())?;
@@ -487,6 +491,10 @@ fn accumulated(
         meter::spend(1 + state.memory() / BYTES_A_UNIT)?;
         Ok(Some(state.finish()))
     })
+}
+
+fn is_number(v: &Arg) -> bool {
+    v.as_ref().is_some_and(Value::is_number)
 }
 
 fn is_not_finite(v: &Arg) -> bool {

@@ -186,7 +186,7 @@ async fn other_tasks_run_while_documents_are_looked_at_for_a_shard_key() {
     ddl.role.local.ensure_collection("d.tags", &[index]).await.unwrap();
     let (slot, op) = (ddl.role.node.namespaces.slot("d.tags"), Operation::internal());
     let fill = |unit: &mut node::WriteUnit<'_>| {
-        for i in 0..10_000 {
+        for i in 0..50_000 {
             let d = doc! { "_id": i, "k": i, "tags": [1, 2] }.to_doc_buf();
             unit.insert(d.doc(), node::Origin::MIGRATION)?;
         }

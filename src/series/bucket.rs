@@ -12,11 +12,11 @@
 //!                                                           every row, each byte less the one before it (modulo 256)
 //! ```
 //!
-//! Integers are little-endian; `length` is that of the rows together. New rows join the tail; 128 of them become a block, and
-//! a bucket that is full becomes one block. Equal names and types make columns of zeros, counters and clocks make columns of
-//! ones, so what is left of a row is about what differs from row to row. `control.min` and `control.max` speak of the
-//! plain values of top-level fields other than `_id`; what is nested or long is left out, and so are fields beyond a
-//! number. They speak of the time of every row.
+//! Integers are little-endian; `length` is that of the rows together. New rows join the tail; 128 of them become a block, and so does
+//! what there is of them when the bucket is full. Equal names and types make columns of zeros, counters and clocks make columns of ones,
+//! so what is left of a row is about what differs from row to row. `control.min` and `control.max` speak of the plain values of
+//! top-level fields other than `_id`; what is nested or long is left out, and so are fields beyond a number. They speak of the time of
+//! every row.
 //!
 //! The version is none of the real server's: its compressed columns are another format, which is neither read nor written.
 //!
@@ -26,9 +26,13 @@
 use super::Options;
 use document::compare::compare;
 use document::validate::{Limits, validate};
-use document::{Doc, DocBuf, DocWriter, Document, ObjectId, Result, Value, ValueRef, bail, err, meter};
+use document::{
+    Doc, DocBuf, DocWriter, Document, Element, ObjectId, Result, Value, ValueRef, bail, err, meter,
+};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use zstd::bulk::Compressor;
 
 /// The version of the format.
 const VERSION: i32 = 1001;
@@ -38,7 +42,8 @@ pub const ROWS_MAX: usize = 1000;
 pub const BYTES_MAX: usize = 125 * 1024;
 /// Rows of the tail that become a block.
 const TAIL_MAX: usize = 128;
-const LEVEL: i32 = 3;
+/// Of zstd: columns of what hardly differs gain nothing by a higher one.
+const LEVEL: i32 = 1;
 /// The most bytes that the blocks of a bucket may claim to hold.
 const BLOCKS_BYTES_MAX: usize = 17 * 1024 * 1024;
 /// Bytes of a block that are unpacked and validated in one unit of work.
@@ -49,6 +54,11 @@ const HEAD: usize = 9;
 /// The most fields that `control` speaks of, and bytes of such a field: a bucket takes hardly more room than its rows.
 const CONTROL_FIELDS_MAX: usize = 256;
 const CONTROL_FIELD_BYTES_MAX: usize = 512;
+
+thread_local! {
+    /// Its tables take longer to set up than a block takes to be packed.
+    static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+}
 
 /// A measurement, divided.
 pub struct Measurement {
@@ -98,11 +108,20 @@ fn valid_time(measurement: Doc<'_>, options: &Options) -> Result<i64> {
 
 fn write_meta(w: &mut DocWriter<'_>, measurement: Doc<'_>, options: &Options) {
     match options.meta.as_deref().and_then(|name| measurement.get(name)) {
-        Some(value @ (ValueRef::Document(_) | ValueRef::Array(_))) => {
-            w.value("meta", sorted(value.to_value()).to_holder().get("").unwrap_or(value));
-        }
-        Some(plain) => w.value("meta", plain),
+        Some(value) if !is_sorted(value) => sorted(value.to_value()).write(w, "meta"),
+        Some(value) => w.value("meta", value),
         None => {}
+    }
+}
+
+/// Whether the fields of documents are in the order of their names, as they mostly are.
+fn is_sorted(v: ValueRef<'_>) -> bool {
+    match v {
+        ValueRef::Document(d) => {
+            d.iter().map(|e| e.name_bytes()).is_sorted() && d.iter().all(|e| is_sorted(e.value()))
+        }
+        ValueRef::Array(list) => list.iter().all(|e| is_sorted(e.value())),
+        _ => true,
     }
 }
 
@@ -173,7 +192,7 @@ pub fn build(id: ObjectId, meta: Doc<'_>, rows: &[Doc<'_>], options: &Options) -
 /// The bucket with more rows.
 ///
 /// # Errors
-/// Those of [`rows`], where it is not what this file writes.
+/// InvalidBSON (22), where it is not what this file writes.
 pub fn append(bucket: Doc<'_>, more: &[Doc<'_>], options: &Options) -> Result<DocBuf> {
     let control = bucket.get_document("control").unwrap_or(Doc::empty());
     let data = bucket.get_document("data").unwrap_or(Doc::empty());
@@ -191,12 +210,6 @@ pub fn append(bucket: Doc<'_>, more: &[Doc<'_>], options: &Options) -> Result<Do
     };
     for block in blocks_of(data) {
         draft.blocks.push(block?.to_vec());
-    }
-    let old;
-    if draft.count + more.len() >= ROWS_MAX && draft.blocks.len() > 1 {
-        old = rows(bucket)?;
-        draft.blocks.clear();
-        draft.tail = old.iter().map(DocBuf::doc).collect();
     }
     draft.add(more, options)?;
     Ok(draft.write())
@@ -251,8 +264,8 @@ impl<'a> Draft<'a> {
             w.object_id("_id", self.id);
             w.document_with("control", |w| {
                 w.i32("version", VERSION);
-                w.document("min", self.control.side(MIN).to_doc_buf().doc());
-                w.document("max", self.control.side(MAX).to_doc_buf().doc());
+                w.document_with("min", |w| self.control.write_side(MIN, w));
+                w.document_with("max", |w| self.control.write_side(MAX, w));
                 w.i32("count", self.count as i32);
                 w.i32("bytes", i32::try_from(self.bytes).unwrap_or(i32::MAX));
             });
@@ -294,7 +307,7 @@ impl Control {
         let mut out = Control::default();
         for (side, name) in [(MIN, "min"), (MAX, "max")] {
             for (i, e) in control.get_document(name).unwrap_or(Doc::empty()).iter().enumerate() {
-                let at = out.place(e.name(), i).unwrap_or_else(|| out.push(e.name()));
+                let at = out.place(&e, i).unwrap_or_else(|| out.push(e.name()));
                 out.fields[at].1[side] = Some(e.value().to_value());
             }
         }
@@ -302,14 +315,14 @@ impl Control {
     }
 
     /// Where a field stands; rows mostly have their fields in the same order, so it is looked for at `near` first.
-    fn place(&mut self, name: &str, near: usize) -> Option<usize> {
-        if self.fields.get(near).is_some_and(|(known, _)| known == name) {
+    fn place(&mut self, e: &Element<'_>, near: usize) -> Option<usize> {
+        if self.fields.get(near).is_some_and(|(known, _)| known.as_bytes() == e.name_bytes()) {
             return Some(near);
         }
         for at in self.places.len()..self.fields.len() {
             self.places.insert(self.fields[at].0.clone(), at);
         }
-        self.places.get(name).copied()
+        self.places.get(e.name()).copied()
     }
 
     fn push(&mut self, name: &str) -> usize {
@@ -321,16 +334,16 @@ impl Control {
     fn note(&mut self, row: Doc<'_>, options: &Options) {
         let mut next = 0;
         for e in row.iter().filter(|e| e.name_bytes() != b"_id") {
-            let (name, value) = (e.name(), e.value());
+            let (is_time, value) = (e.name_bytes() == options.time.as_bytes(), e.value());
             let least = match value {
-                ValueRef::DateTime(time) if name == options.time => ValueRef::DateTime(options.rounded(time)),
+                ValueRef::DateTime(time) if is_time => ValueRef::DateTime(options.rounded(time)),
                 ValueRef::Array(_) | ValueRef::Document(_) => continue,
                 _ if e.whole().len() > CONTROL_FIELD_BYTES_MAX => continue,
                 plain => plain,
             };
-            let is_kept = self.fields.len() < CONTROL_FIELDS_MAX || name == options.time;
-            let found = self.place(name, next);
-            let Some(at) = found.or_else(|| is_kept.then(|| self.push(name))) else { continue };
+            let is_kept = is_time || self.fields.len() < CONTROL_FIELDS_MAX;
+            let found = self.place(&e, next);
+            let Some(at) = found.or_else(|| is_kept.then(|| self.push(e.name()))) else { continue };
             next = at + 1;
             let sides = &mut self.fields[at].1;
             extend(&mut sides[MIN], least, Ordering::Less);
@@ -338,9 +351,9 @@ impl Control {
         }
     }
 
-    fn side(&self, side: usize) -> Document {
-        let of = |(name, sides): &(String, [Option<Value>; 2])| Some((name.clone(), sides[side].clone()?));
-        Document(self.fields.iter().filter_map(of).collect())
+    fn write_side(&self, side: usize, w: &mut DocWriter<'_>) {
+        let known = self.fields.iter().filter_map(|(name, sides)| Some((name, sides[side].as_ref()?)));
+        known.for_each(|(name, value)| value.write(w, name));
     }
 }
 
@@ -352,6 +365,8 @@ fn extend(side: &mut Option<Value>, value: ValueRef<'_>, wanted: Ordering) {
             b.partial_cmp(a) == Some(wanted)
         }
         (Some(Value::Int32(a)), ValueRef::Int32(b)) => b.cmp(a) == wanted,
+        (Some(Value::Int64(a)), ValueRef::Int64(b)) => b.cmp(a) == wanted,
+        (Some(Value::String(a)), ValueRef::String(b)) => b.cmp(a.as_str()) == wanted,
         (Some(known), value) => {
             known.to_holder().get("").is_some_and(|known| compare(value, known) == wanted)
         }
@@ -435,18 +450,22 @@ fn pack(rows: &[Doc<'_>]) -> Result<Vec<u8>> {
     match even {
         true => (0..width).for_each(|j| {
             let mut before = 0u8;
-            for row in rows {
+            raw.extend(rows.iter().map(|row| {
                 let byte = row.bytes()[j];
-                raw.push(byte.wrapping_sub(before));
+                let difference = byte.wrapping_sub(before);
                 before = byte;
-            }
+                difference
+            }));
         }),
         false => rows.iter().for_each(|r| raw.extend_from_slice(r.bytes())),
     }
     let mut out = vec![if even { COLUMNS } else { PLAIN }];
     out.extend_from_slice(&(rows.len() as u32).to_le_bytes());
     out.extend_from_slice(&(total as u32).to_le_bytes());
-    let packed = zstd::bulk::compress(&raw, LEVEL);
+    let packed = PACKER.with_borrow_mut(|packer| match packer {
+        Some(packer) => packer.compress(&raw),
+        None => packer.insert(Compressor::new(LEVEL)?).compress(&raw),
+    });
     out.extend_from_slice(&packed.map_err(|e| err!(INTERNAL_ERROR, "cannot compress {total} bytes: {e}"))?);
     Ok(out)
 }

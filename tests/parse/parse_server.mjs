@@ -1,17 +1,18 @@
 // A small application on Parse Server, started here: what its REST interface says of objects, users, places, words and aggregations.
-// `node parse_server.mjs FOLDER URI` prints it as one line of JSON; `parse-server` is installed in FOLDER.
+// `node parse_server.mjs URI` prints it as one line of JSON.
 import http from 'node:http';
 import { createRequire } from 'node:module';
+import { ParseServer } from 'parse-server';
 
-const [folder, databaseURI] = process.argv.slice(2);
-const require = createRequire(folder + '/');
-const { ParseServer } = require('parse-server');
+const databaseURI = process.argv[2];
+// Of the version that Parse Server itself uses.
+const express = createRequire(import.meta.resolve('parse-server'))('express');
 const listener = http.createServer().listen(0, '127.0.0.1');
 await new Promise((resolve) => listener.once('listening', resolve));
 const serverURL = `http://127.0.0.1:${listener.address().port}/parse`;
 const server = new ParseServer({ databaseURI, appId: 'app', masterKey: 'master', serverURL, logLevel: 'error', allowClientClassCreation: true });
 await server.start();
-listener.on('request', require('express')().use('/parse', server.app));
+listener.on('request', express().use('/parse', server.app));
 
 const headers = { 'X-Parse-Application-Id': 'app', 'X-Parse-Master-Key': 'master', 'Content-Type': 'application/json' };
 async function ask(method, path, body) {

@@ -1,6 +1,6 @@
 /**
- * A set's defaults of read and write concern hold for all who say nothing, and survive a restart.
- * It fails if a default is not applied, can be unset for writes, or is lost with the process.
+ * A set's defaults of read and write concern hold for all who say nothing, on secondaries too, and survive a restart.
+ * It fails if a default is not applied, can be unset for writes, outlives its end, or is lost with the process.
  *
  * @tags: [requires_own_servers]
  */
@@ -32,6 +32,22 @@ assert(defaults.updateWallClockTime instanceof Date);
 const entry = admin.getSiblingDB("config").settings.findOne({_id: "ReadWriteConcernDefaults"});
 assert.docEq({level: "majority"}, entry.defaultReadConcern);
 
+// Secondaries hear of it as of any other change.
+const secondary = rst.getSecondary();
+secondary.setSecondaryOk();
+const byDefault = (level) => {
+    const counted = () => {
+        const of = assert.commandWorked(secondary.adminCommand({serverStatus: 1})).readConcernCounters.nonTransactionOps.noneInfo;
+        return Number(level === "local" ? of.implicitDefault.local : of.CWRC[level]);
+    };
+    assert.soon(() => {
+        const before = counted();
+        assert.commandWorked(secondary.getDB("test").runCommand({find: "c"}));
+        return counted() > before;
+    }, "reads on a secondary are not " + level);
+};
+byDefault("majority");
+
 // It is applied: a default that is not met shows in every write that says nothing. One that cannot be met is refused.
 assert.commandFailedWithCode(admin.runCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 3}}), 100);
 assert.commandWorked(admin.runCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 2, wtimeout: 100}}));
@@ -50,6 +66,7 @@ assert.docEq({level: "majority"}, get().defaultReadConcern, "what is not named s
 assert.commandWorked(admin.runCommand(
     {setDefaultRWConcern: 1, defaultWriteConcern: {w: 1}, defaultReadConcern: {}, writeConcern: {w: 1}}));
 assert.docEq({level: "local"}, get().defaultReadConcern);
+byDefault("local");
 
 // Refused.
 const set = (fields) => admin.runCommand(Object.assign({setDefaultRWConcern: 1, writeConcern: {w: 1}}, fields));

@@ -6,6 +6,7 @@
  * @tags: [requires_own_servers]
  */
 import {extractUUIDFromObject} from "jstests/libs/uuid_util.js";
+import {hold, letGo} from "jstests/replsets/libs/members.js";
 
 const rst = new ReplSetTest({nodes: 3, settings: {electionTimeoutMillis: 2000}});
 rst.startSet();
@@ -22,8 +23,7 @@ assert.commandWorked(old.getDB("test").runCommand({create: "before", writeConcer
 const rbid = assert.commandWorked(old.adminCommand({replSetGetRBID: 1})).rbid;
 
 // Nobody follows: what is written now stays here.
-others.forEach((id) => assert.commandWorked(
-    rst.nodes[id].adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "alwaysOn"})));
+others.forEach((id) => hold(rst.nodes[id]));
 const alone = (command) => assert.commandWorked(old.getDB("test").runCommand(Object.assign(command, {writeConcern: {w: 1}})));
 // What is on its way to them is applied later; it holds up what comes after.
 alone({insert: "c", documents: [{_id: "fetched"}]});
@@ -41,7 +41,7 @@ session.getDatabase("test").together.insert([{_id: "lost"}, {_id: "lost too"}]);
 assert.commandWorked(session.commitTransaction_forTesting());
 sleep(500);
 rst.stop(oldId, 9, {allowedExitCode: MongoRunner.EXIT_SIGKILL});
-others.forEach((id) => assert.commandWorked(rst.nodes[id].adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"})));
+others.forEach((id) => letGo(rst.nodes[id]));
 const primary = rst.getPrimary();
 assert.neq(rst.nodeList()[oldId], primary.host);
 assert.commandWorked(primary.getDB("test").runCommand(

@@ -19,6 +19,7 @@ pub mod concern;
 pub mod cursor;
 pub mod db_check;
 pub mod ddl;
+pub mod default_concerns;
 pub mod default_time;
 pub mod exec;
 pub mod failpoints;

@@ -221,10 +221,7 @@ impl Node {
             next_operation: AtomicI64::new(1),
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
-        node.load_views();
-        node.load_user_writes();
-        node.observers.add(crate::user_writes::COLLECTION, node.user_writes.clone());
-        node.watch_cluster_parameters();
+        node.watch_own_collections();
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
         node.replication.add_between(incomplete);
         node.restore_prepared(prepared)
@@ -233,6 +230,15 @@ impl Node {
             node.replication.services.start();
         }
         Ok(Opened { node, report: opened.report })
+    }
+
+    /// Has in memory, and keeps there, what collections of the servers' own say.
+    fn watch_own_collections(self: &Arc<Self>) {
+        self.load_views();
+        self.load_user_writes();
+        self.observers.add(crate::user_writes::COLLECTION, self.user_writes.clone());
+        self.watch_cluster_parameters();
+        self.watch_defaults();
     }
 
     /// Writes a checkpoint, from which the next start replays; `None` for a node in memory, and for a member while what it has is
@@ -248,11 +254,10 @@ impl Node {
         if !self.becomes_committed(contents.optime) {
             return Ok(None);
         }
-        let committed = contents.optime;
-        let report = checkpoints.write(contents, &self.log)?;
-        let noted = self.replication.note_committed(committed);
+        // Before it is written: a rollback to a point before it, of which it is to keep this member, would lose what it stands on.
+        let noted = self.replication.note_committed(contents.optime);
         noted.map_err(StorageError::io("note what is committed in", &self.options.dir))?;
-        Ok(Some(report))
+        checkpoints.write(contents, &self.log).map(Some)
     }
 
     /// Whether an optime is committed within a while. What is not may be rolled back, and a rollback begins at a

@@ -53,6 +53,7 @@ pub use driver::read_optime;
 pub use heartbeat::HeartbeatRequest;
 pub use protocol::replication::config::{Member as MemberConfig, SetConfig};
 pub use protocol::replication::member::{MemberState, Reason};
+pub use reconfig::Change;
 pub(crate) use reconfig::begins_set;
 pub use services::{PrimaryService, PrimaryServices};
 pub use settings::Settings;
@@ -143,8 +144,22 @@ pub trait StandingObserver: Send + Sync + 'static {
     fn changed(&self, from: &Standing, to: &Standing);
 }
 
+/// The replies of a member that goes on answering by itself. Dropping this makes an end of it.
+pub trait Replies: Send {
+    /// The next one, which has to come within the limit; `None` where no more come. A refusal is an error.
+    fn next(&mut self, limit: Duration) -> BoxFuture<'_, Option<Result<DocBuf>>>;
+}
+
 /// The other members, as this one reaches them. Implemented by the process around the node.
 pub trait Peers: Send + Sync + 'static {
+    /// Runs a getMore that the member may go on with by itself, over a connection of its own: the batches, of which none has come yet.
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>>;
     /// Runs a command; a refusal is an error.
     fn call<'a>(
         &'a self,
@@ -292,7 +307,12 @@ impl Replication {
         if !self.commit.is_shared() {
             return Ok(());
         }
-        self.state.change(|k| k.committed = known(optime))
+        // A copy that has begun meanwhile makes an end of it.
+        self.state.change(|k| {
+            if !k.copying {
+                k.committed = known(optime);
+            }
+        })
     }
     /// This member cannot go on without somebody's help: whoever runs the node ends it.
     fn give_up(&self, error: document::Error) {
@@ -369,7 +389,7 @@ impl Replication {
     fn peers(&self) -> Result<&Arc<dyn Peers>> {
         self.peers.get().ok_or_else(|| err!(INTERNAL_ERROR, "this node has no way to other members"))
     }
-    fn note(&self, text: &str, attributes: Document) {
+    pub(crate) fn note(&self, text: &str, attributes: Document) {
         if let Some(peers) = self.peers.get() {
             peers.note(text, attributes);
         }

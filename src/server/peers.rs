@@ -3,10 +3,11 @@
 use crate::service::Service;
 use document::{DocBuf, Document, ObjectId, Result, err};
 use futures::future::BoxFuture;
-use node::replication::Peers;
+use node::replication::{Peers, Replies};
+use runtime::Instant;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use wire::client::{CallOptions, ConnectOptions, Pool, PoolOptions};
+use wire::client::{CallOptions, ConnectOptions, Pool, PoolOptions, Pooled};
 
 /// How long to try to connect to a member: shorter than the usual election timeout.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -22,6 +23,32 @@ impl Members {
         let connect = ConnectOptions { connect_timeout: CONNECT_LIMIT, ..crate::members::as_member(service) };
         let pool = Pool::new(PoolOptions { connect, ..PoolOptions::default() });
         Arc::new(Members { service: Arc::downgrade(service), pool })
+    }
+}
+
+/// What a member answers over one connection. A connection that is dropped while more is to come is closed, by which the member
+/// hears that nobody reads on.
+struct Stream {
+    connection: Pooled,
+    /// Not sent yet: the database and the command.
+    request: Option<(String, DocBuf)>,
+    more: bool,
+}
+
+impl Replies for Stream {
+    fn next(&mut self, limit: Duration) -> BoxFuture<'_, Option<Result<DocBuf>>> {
+        Box::pin(async move {
+            if !self.more {
+                return None;
+            }
+            let deadline = Instant::now().checked_add(limit);
+            let answered = match self.request.take() {
+                Some((db, command)) => self.connection.run_exhaust(&db, deadline, command.doc()).await,
+                None => self.connection.next_full(deadline).await,
+            };
+            self.more = answered.as_ref().is_ok_and(|(_, more)| *more);
+            Some(answered.map(|(reply, _)| reply).map_err(Into::into))
+        })
     }
 }
 
@@ -41,6 +68,23 @@ impl Peers for Members {
                 Ok(done) => Ok(done?),
                 Err(_) => Err(err!(NETWORK_TIMEOUT, "{host} did not answer within {} ms", limit.as_millis())),
             }
+        })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
+        Box::pin(async move {
+            let connected = self.pool.get_new(host, Instant::now().checked_add(limit));
+            let Ok(connection) = tokio::time::timeout(limit, connected).await else {
+                return Err(err!(NETWORK_TIMEOUT, "{host} did not answer within {} ms", limit.as_millis()));
+            };
+            let request = Some((db.to_string(), command));
+            Ok(Box::new(Stream { connection: connection?, request, more: true }) as Box<dyn Replies>)
         })
     }
 

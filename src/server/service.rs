@@ -631,6 +631,7 @@ async fn forget_unused(node: Arc<Node>) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
         node.namespaces.forget_unused();
+        node.forget_idle_copies();
     }
 }
 

@@ -213,6 +213,19 @@ impl Connection {
         Ok(self.run_full(db, &CallOptions::default(), sequences, command).await?)
     }
 
+    /// As [`Connection::run_full`] with a command that may be answered more than once: the first reply, and whether more come.
+    pub async fn run_exhaust(
+        &mut self,
+        db: &str,
+        deadline: Option<Instant>,
+        command: Doc<'_>,
+    ) -> CallResult<(DocBuf, bool)> {
+        let options = CallOptions { deadline, exhaust: true, ..CallOptions::default() };
+        let reply = self.call(db, &options, &[], |w| w.fields_of(command)).await?;
+        let more = reply.more_to_come();
+        Ok((into_ok(reply)?, more))
+    }
+
     /// As [`Connection::run`], with everything that can be said and everything that is known of a failure.
     pub async fn run_full(
         &mut self,
@@ -277,6 +290,13 @@ impl Connection {
     pub async fn next_reply(&mut self, deadline: Option<Instant>) -> CallResult<OpMsg> {
         self.busy = true;
         by(deadline, self.receive()).await.unwrap_or_else(|| Err(self.timed_out()))
+    }
+
+    /// As [`Connection::next_reply`], where it says ok, and whether more come.
+    pub async fn next_full(&mut self, deadline: Option<Instant>) -> CallResult<(DocBuf, bool)> {
+        let reply = self.next_reply(deadline).await?;
+        let more = reply.more_to_come();
+        Ok((into_ok(reply)?, more))
     }
 
     fn build(

@@ -13,8 +13,12 @@ export function startedSet(nodes, {members = {}, settings = {}, more = {}, prepa
     return rst;
 }
 
-/** Keeps a member from applying what it fetches, until it is let go. Returns the fail point, by which to wait until it has fetched. */
+/**
+ * Keeps a member from applying what it fetches, until it is let go. Returns the fail point, by which to wait until it has fetched. What follows
+ * that it asks for then: nothing is sent to it meanwhile.
+ */
 export function hold(node) {
+    assert.commandWorked(node.adminCommand({setParameter: 1, oplogFetcherUsesExhaust: false}));
     return configureFailPoint(node, "rsSyncApplyStop");
 }
 /** Holds members when each has fetched something more: the document, or what was on its way before. They fetch nothing that follows. */

@@ -17,6 +17,7 @@ use crate::db_check;
 use crate::namespace::SlotState;
 use crate::open::{apply_session_fields, partial_predicate};
 use crate::transaction::Area;
+use crate::write::commit::Committing;
 use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
@@ -139,6 +140,7 @@ impl Node {
     /// # Errors
     /// InternalError-like (1): an entry does not fit what is here.
     pub(crate) fn apply_entries(&self, entries: &[Fetched]) -> Result<()> {
+        let _committing = Committing;
         let mut at = 0;
         while at < entries.len() {
             let first = entries[at].entry()?;

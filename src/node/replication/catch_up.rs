@@ -37,9 +37,10 @@ impl Node {
         let aborted = replication.abort_catch_up.notified();
         replication.with(|m, _, _| m.begin_catch_up());
         let before = replication.metrics.applied.get();
+        let mut misfit = None;
         let whole = async {
             self.await_positions().await;
-            self.fetch_what_is_ahead().await
+            self.fetch_what_is_ahead(&mut misfit).await
         };
         let limited = async {
             match limit {
@@ -61,6 +62,27 @@ impl Node {
         if how.was_behind() {
             replication.note("Exited primary catch-up mode", doc! { "outcome": how.text() });
         }
+        if let Some(reason) = misfit {
+            self.give_up_lead(&reason).await;
+        }
+    }
+
+    /// What the set has acknowledged does not fit what is here: whoever copies that from others must not be who they copy from.
+    async fn give_up_lead(self: &Arc<Self>, reason: &str) {
+        let attributes = doc! { "error": reason };
+        self.replication.note(
+            "An entry of others cannot be applied; stepping down and copying everything anew",
+            attributes,
+        );
+        let actions = self.replication.with(|m, now, offset| {
+            let pause_ms = m.config().map_or(0, |c| c.election_timeout_ms());
+            m.freeze(now, pause_ms.div_ceil(1000));
+            m.step_down(now, offset)
+        });
+        self.perform_quietly(actions).await;
+        if let Err(error) = self.start_copy("an entry did not fit") {
+            self.replication.note("A copy cannot begin", doc! { "error": error.message });
+        }
     }
 
     async fn await_positions(self: &Arc<Self>) {
@@ -75,7 +97,8 @@ impl Node {
         drop(tokio::time::timeout(POSITIONS_LIMIT, known).await);
     }
 
-    async fn fetch_what_is_ahead(self: &Arc<Self>) -> CatchUp {
+    /// `misfit` is why an entry that was fetched does not fit what is here.
+    async fn fetch_what_is_ahead(self: &Arc<Self>, misfit: &mut Option<String>) -> CatchUp {
         let mut level = CatchUp::AlreadyCaughtUp;
         loop {
             let actions = self.positions();
@@ -91,8 +114,13 @@ impl Node {
                 end = self.fetch_from(&host) => end,
                 () = self.reached_all() => continue,
             };
-            if !matches!(end, Ok(End::Changed) | Err(_)) {
-                return CatchUp::FailedWithError;
+            match end {
+                Ok(End::Changed) | Err(_) => {}
+                Ok(End::Misfit(reason)) => {
+                    *misfit = Some(reason);
+                    return CatchUp::FailedWithError;
+                }
+                Ok(End::Held | End::Diverged | End::TooStale) => return CatchUp::FailedWithError,
             }
             // It may have less than it had when it told.
             self.replication.ask_members_now();

@@ -35,18 +35,22 @@ use storage::entry::compose_whole;
 use storage::log::{Class, Frame, FrameRef, Position, ReadFrom};
 use storage::{Collection, CollectionMeta, CollectionSnapshot, CollectionView};
 
-/// A copy that nobody has read from for this long is let go.
-const IDLE_MAX: Duration = Duration::from_secs(60);
+/// A copy that nobody has read from for this long is let go: longer than any collection's indexes take, for which whoever copies stops
+/// reading.
+const IDLE_MAX: Duration = Duration::from_secs(900);
 const BATCH_BYTES: usize = 4 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(60);
+/// How long a source has to hear that its copy is of no more use; it finds that out by itself too.
+const END_LIMIT: Duration = Duration::from_secs(5);
 const DENY_MS: u64 = 500;
 /// How long each look for a source may take of those that an attempt has, and how often it is taken anew meanwhile.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// The most log that comes along, in bytes.
 const HISTORY_BYTES_MAX: usize = 64 << 20;
-/// How long a source that cannot be reached is asked for more of its copy, before another is copied from.
-const RETRY_MAX: Duration = Duration::from_secs(10);
+/// How long at most a source that cannot be reached is asked for more of its copy, before another is copied from: one that is started
+/// again has it no more.
+const RETRY_MAX: Duration = Duration::from_secs(60);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 struct Open {
@@ -107,16 +111,19 @@ impl Node {
         };
         let list: Vec<Document> = collections.iter().map(shown).collect();
         let transactions: Vec<Document> = transactions.iter().map(|t| t.document().to_document()).collect();
-        let copies = &self.replication.copies;
+        self.forget_idle_copies();
         // One that a source of the same address had before its restart is found by nobody.
         let id = i64::from(runtime::random::<u32>()) << 16 | i64::from(runtime::random::<u16>());
-        let mut open = copies.open.lock();
-        open.retain(|_, copy| copy.used.elapsed() < IDLE_MAX);
-        open.insert(id, Open { collections, used: Instant::now() });
+        self.replication.copies.open.lock().insert(id, Open { collections, used: Instant::now() });
         Ok(
             doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions,
             "transactions": transactions, "logFrom": Timestamp::from_u64(log_from) },
         )
+    }
+
+    /// Lets go of copies that nobody reads from any more: they keep what has changed since.
+    pub fn forget_idle_copies(&self) {
+        self.replication.copies.open.lock().retain(|_, copy| copy.used.elapsed() < IDLE_MAX);
     }
 
     /// The time of the first entry of the oplog at or behind a position.
@@ -265,18 +272,30 @@ impl Node {
         let opened = opened.doc();
         let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
         let entry = Fetched::read(opened.get_document("entry").ok_or_else(bad)?)?;
-        // Times in a log rise: one that was cut must not be gone on with at an earlier time.
-        if entry.optime.ts <= self.log.last_optime().ts {
-            bail!(
-                INVALID_SYNC_SOURCE,
-                "the source's newest entry is older than what this member has in its log"
-            );
-        }
-        // What this member has acknowledged, before it began to copy or was started again, must be in what it copies.
-        if known(entry.optime) < self.replication.state.get().floor.max(known(self.committed())) {
-            bail!(INVALID_SYNC_SOURCE, "the source lacks entries that this member had");
-        }
         let id = opened.get_i64("copy").ok_or_else(bad)?;
+        let copied = self.copy_opened(host, id, opened, entry).await;
+        // However it has ended: the source keeps it as it was meanwhile.
+        let end = doc! { "_replSetCopyNext": id };
+        drop(self.ask(host, "admin", end, END_LIMIT).await);
+        let copied = copied?;
+        let millis = begun.elapsed().as_millis() as i64;
+        self.replication.note(
+            "Initial sync done",
+            doc! { "source": host, "collections": copied, "durationMillis": millis },
+        );
+        Ok(())
+    }
+
+    /// Copies what a source has opened, and goes on from there; returns how many collections there are.
+    async fn copy_opened(
+        self: &Arc<Self>,
+        host: &str,
+        id: i64,
+        opened: Doc<'_>,
+        entry: Fetched,
+    ) -> Result<i64> {
+        let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
+        self.check_source_of_copy(&entry)?;
         let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
         let lines = listed.iter().filter_map(|e| e.value().as_document()).map(CopiedCollection::read);
         self.replication.copy_status.lock().opened(entry.optime.ts, lines.collect());
@@ -284,8 +303,6 @@ impl Node {
         for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
             collections.push(self.copy_collection(host, id, index, line).await?);
         }
-        let end = doc! { "_replSetCopyNext": id };
-        drop(self.ask(host, "admin", end, CALL_LIMIT).await);
         let sessions = opened.get_document("sessions").map(|d| d.to_document()).unwrap_or_default();
         let listed = opened.get("transactions").and_then(|v| v.as_array());
         let listed = listed.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
@@ -298,11 +315,23 @@ impl Node {
         let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
         let history = self.history_of_copy(host, log_from, entry).await?;
         self.take_over(collections, &sessions, transactions, &history).await?;
-        let millis = begun.elapsed().as_millis() as i64;
-        self.replication.note(
-            "Initial sync done",
-            doc! { "source": host, "collections": copied, "durationMillis": millis },
-        );
+        Ok(copied)
+    }
+
+    /// # Errors
+    /// InvalidSyncSource (119) where the copy, which is exact at `entry`, lacks what this member had.
+    fn check_source_of_copy(&self, entry: &Fetched) -> Result<()> {
+        // Times in a log rise: one that was cut must not be gone on with at an earlier time.
+        if entry.optime.ts <= self.log.last_optime().ts {
+            bail!(
+                INVALID_SYNC_SOURCE,
+                "the source's newest entry is older than what this member has in its log"
+            );
+        }
+        // What this member has acknowledged, before it began to copy or was started again, must be in what it copies.
+        if known(entry.optime) < self.replication.state.get().floor.max(known(self.committed())) {
+            bail!(INVALID_SYNC_SOURCE, "the source lacks entries that this member had");
+        }
         Ok(())
     }
 
@@ -322,7 +351,7 @@ impl Node {
     /// The next records of a copy. A source that cannot be reached for a while is asked again: it has kept the copy, and what is
     /// here already is not copied twice.
     async fn ask_for_more(&self, host: &str, command: Document) -> Result<DocBuf> {
-        let until = Instant::now() + RETRY_MAX;
+        let until = Instant::now() + self.replication.settings().copy_retry.min(RETRY_MAX);
         loop {
             match self.ask(host, "admin", command.clone(), CALL_LIMIT).await {
                 Err(error) if error.is(NETWORK) && Instant::now() < until => {
@@ -456,6 +485,7 @@ impl Node {
         self.load_views();
         self.load_cluster_parameters();
         self.load_user_writes();
+        self.load_defaults();
         self.observers.exchanged();
     }
 }

@@ -17,9 +17,11 @@ use futures::future::BoxFuture;
 use protocol::replication::member::{Action, Member, Vote, VoteRequest};
 use runtime::simulation::{self, Check};
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// How often the machine is told the time.
 const TICK_MAX: Duration = Duration::from_millis(100);
@@ -141,7 +143,6 @@ impl Node {
         Box::pin(self.perform(more)).await?;
         let ended = async { drop(reigns.changed().await) };
         let lead = || {
-            self.load_default_write_concern()?;
             let prior = replication.look(|m| m.last_primary());
             let first = first.first;
             let election = Election { term, wall_ms, first, first_wall_ms, seen, committed, prior, reason };
@@ -334,7 +335,8 @@ impl Node {
         });
         tasks.push(ticks.abort_handle());
         tasks.push(runtime::spawn(super::fetch::follow(Arc::downgrade(self))).abort_handle());
-        tasks.push(runtime::spawn(super::fetch::report(Arc::downgrade(self))).abort_handle());
+        let weak = Arc::downgrade(self);
+        tasks.push(self.spawn_for_good(move || super::fetch::report(weak.clone())));
     }
 
     async fn tick(self: &Arc<Self>) {
@@ -346,10 +348,23 @@ impl Node {
         self.perform_quietly(actions).await;
     }
 
+    /// Begins work again that a panic has ended, until it ends by itself.
+    pub(super) fn spawn_for_good<F>(&self, work: impl Fn() -> F + Send + 'static) -> AbortHandle
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let task = runtime::spawn(async move {
+            while AssertUnwindSafe(work()).catch_unwind().await.is_err() {
+                tokio::time::sleep(TICK_MAX).await;
+            }
+        });
+        task.abort_handle()
+    }
+
     /// Does work without which a member would never stand nor step down again, should it end. A panic ends the reign: nobody knows how
     /// far its work came.
     pub(super) async fn outliving_panics(self: &Arc<Self>, work: impl Future<Output = ()>) {
-        if std::panic::AssertUnwindSafe(work).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(work).catch_unwind().await.is_err() {
             self.replication.note("A panic while time was told to the elections", Document::new());
             let actions = self.replication.with(|m, now, offset| m.step_down(now, offset));
             self.perform_quietly(actions).await;

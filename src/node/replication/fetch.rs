@@ -13,15 +13,17 @@
 
 use super::apply::Fetched;
 use super::driver::{optime_document, read_optime};
-use super::{MemberState, known};
+use super::{MemberState, Replies, known};
 use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
+use futures::FutureExt;
 use protocol::replication::OpTime;
 use protocol::replication::member::Member;
 use protocol::replication::source::{First, Serving, choose, choose_to_copy, judge, should_change};
 use query::matcher::Matcher;
 use runtime::Instant;
 use runtime::simulation::{self, Check};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -49,12 +51,18 @@ const SLICE: usize = 256;
 pub(super) async fn follow(node: Weak<Node>) {
     loop {
         let Some(strong) = node.upgrade() else { return };
-        let pause = match step(&strong).await {
-            Ok(true) => Duration::ZERO,
-            Ok(false) => IDLE,
-            Err(error) => {
+        let pause = match AssertUnwindSafe(step(&strong)).catch_unwind().await {
+            Ok(Ok(true)) => Duration::ZERO,
+            Ok(Ok(false)) => IDLE,
+            Ok(Err(error)) => {
                 strong.replication.note("Fetching failed", doc! { "error": error.message });
                 IDLE * 4
+            }
+            // Nobody knows how much of an entry is here, and a member that follows no more would serve what grows old.
+            Err(_) => {
+                return strong
+                    .replication
+                    .give_up(err!(INTERNAL_ERROR, "a panic while following another member"));
             }
         };
         strong.unset_source();
@@ -303,6 +311,7 @@ impl Node {
             }
         }
         let mut shared = last;
+        let mut stream = None;
         loop {
             if self.is_held(reply.doc()) {
                 self.kill_cursor(host, id).await;
@@ -319,20 +328,16 @@ impl Node {
             let ends = matches!(taken, Taken::Overtaken)
                 || !self.follows()
                 || self.is_source_forced()
+                // What was sent already goes with a stream, and the cursor stands behind that: another one begins where the log ends.
+                || (stream.is_some() && !self.replication.settings().streams)
                 || self.replication.look(|m| should_change(m, host, shared, serving));
             if ends || id == 0 {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Changed);
             }
-            let commit = self.replication.look(|m| m.committed());
-            let term = self.replication.look(|m| m.term());
-            let more = doc! {
-                "getMore": document::Value::Int64(id), "collection": OPLOG, "maxTimeMS": wait_ms, "term": term,
-                "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
-            };
             let limit = Duration::from_millis(wait_ms as u64) + SILENT_MAX;
             let began = Instant::now();
-            let asked = self.ask(host, "local", more, limit);
+            let asked = self.next_batch(host, id, wait_ms, &mut stream, limit);
             reply = tokio::select! {
                 reply = asked => reply?,
                 () = self.is_deposed(host) => {
@@ -345,6 +350,36 @@ impl Node {
             metrics.get_mores.done(began);
             metrics.empty_batches.add(usize::from(entries.is_empty()));
         }
+    }
+
+    /// The next batch of a cursor on a member's oplog: one that it sends by itself in `stream`, unless it is asked for each.
+    async fn next_batch(
+        &self,
+        host: &str,
+        id: i64,
+        wait_ms: i64,
+        stream: &mut Option<Box<dyn Replies>>,
+        limit: Duration,
+    ) -> Result<DocBuf> {
+        if let Some(open) = stream
+            && let Some(reply) = open.next(limit).await
+        {
+            return reply;
+        }
+        // It has ended by itself: the cursor stands behind what was read.
+        *stream = None;
+        let (commit, term) = self.replication.look(|m| (m.committed(), m.term()));
+        let more = doc! {
+            "getMore": document::Value::Int64(id), "collection": OPLOG, "maxTimeMS": wait_ms, "term": term,
+            "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
+        };
+        if !self.replication.settings().streams {
+            return self.ask(host, "local", more, limit).await;
+        }
+        let opened = self.replication.peers()?.stream(host, "local", more.to_doc_buf(), limit).await?;
+        let answered = stream.insert(opened).next(limit).await;
+        answered
+            .unwrap_or_else(|| Err(err!(HOST_UNREACHABLE, "{host} has ended a stream that had not begun")))
     }
 
     /// The fail points that make a member pass over what it has fetched: `stopReplProducer`, and `stopReplProducerOnDocument` for a

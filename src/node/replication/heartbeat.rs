@@ -5,7 +5,7 @@
 //! configuration learns its first one so.
 
 use super::driver::{optime_document, read_optime};
-use super::{MemberState, Replication, SetConfig, known};
+use super::{MemberState, Replication, SetConfig, Standing, known};
 use crate::Node;
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc};
 use protocol::replication::OpTime;
@@ -49,7 +49,8 @@ impl Node {
         let mut tasks = self.replication.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         for index in (0..config.members().len()).filter(|i| Some(*i) != standing.me) {
-            tasks.push(runtime::spawn(ask(Arc::downgrade(self), index, generation)).abort_handle());
+            let weak = Arc::downgrade(self);
+            tasks.push(self.spawn_for_good(move || ask(weak.clone(), index, generation)));
         }
     }
 
@@ -276,7 +277,8 @@ impl Node {
     pub(super) async fn follow_config(self: &Arc<Self>, document: &Document) -> Result<()> {
         let config = SetConfig::parse(document)?;
         let _changing = self.replication.changing.lock().await;
-        let current = self.replication.standing().config.clone();
+        let standing = self.replication.standing();
+        let current = standing.config.clone();
         if Some(config.name()) != self.options.replica_set.as_deref() || !self.may_follow(&config) {
             return Ok(());
         }
@@ -285,7 +287,7 @@ impl Node {
         {
             bail!(INVALID_REPLICA_SET_CONFIG, "the other member belongs to another set of this name");
         }
-        let me = self.find_me_or_none(&config).await;
+        let me = self.find_me_again(&config, &standing).await;
         if me.is_none() && current.is_none() {
             return Ok(());
         }
@@ -294,7 +296,26 @@ impl Node {
         if !self.may_follow(&config) {
             return Ok(());
         }
-        self.store_and_install(config, me).await
+        self.store_and_install(config, me).await?;
+        if me.is_none() {
+            self.look_for_me();
+        }
+        Ok(())
+    }
+
+    /// Where this member stands in a configuration that follows. An address that was its own and says nothing is so still: what is in
+    /// between may be cut, and one that took itself for removed would be of no use to its set before yet another configuration.
+    async fn find_me_again(&self, config: &SetConfig, standing: &Standing) -> Option<usize> {
+        let found = self.find_me(config).await;
+        if let Ok(None) = &found
+            && let Some(own) = standing.own()
+            && let Some(index) = config.index_of_host(&own.host)
+            && let Ok(peers) = self.replication.peers()
+            && peers.process_at(&own.host).await.is_none()
+        {
+            return Some(index);
+        }
+        self.found_or_none(found)
     }
 
     /// Whether the configuration is newer than this member's. A primary that cannot write yet finishes first; the

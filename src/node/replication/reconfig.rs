@@ -12,9 +12,8 @@
 
 use super::{CONFIG_NAMESPACE, SetConfig, known};
 use crate::local::LocalClient;
-use crate::operation::{ReadConcern, WriteConcern};
 use crate::{Node, log_failed};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Result, bail, doc, err};
 use protocol::replication::member::{Member, MemberState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,10 +30,6 @@ pub(crate) fn begins_set(entry: &Entry<'_>) -> bool {
     entry.op == Op::Noop && entry.o.get_str("msg") == Some(INITIATING)
 }
 
-/// The fields of the defaults that `setDefaultRWConcern` stores.
-const READ_CONCERN: &str = "defaultReadConcern";
-const WRITE_CONCERN: &str = "defaultWriteConcern";
-
 /// How often the initiating member tries to stand, and how long it waits in between.
 const FIRST_ATTEMPTS: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -47,9 +42,11 @@ const FORCED_AHEAD: std::ops::Range<i64> = 10_000..110_000;
 
 /// Who changes the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// A client: at most one voter changes, and new ones wait until they have their data.
-    Safe,
+pub enum Change {
+    /// A client: at most one voter changes, and new ones wait until they have their data. The cluster of which the set is a shard may have
+    /// a default write concern.
+    Safe { cluster_default: bool },
+    /// A client, whatever the majority has.
     Forced,
     /// This primary: a voter that waited has its data.
     Admission,
@@ -97,7 +94,7 @@ impl Node {
     }
 
     /// An address that is forwarded leads to this node only once it listens.
-    fn look_for_me(self: &Arc<Self>) {
+    pub(super) fn look_for_me(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
         runtime::spawn(async move {
             for _ in 0..SELF_TRIES {
@@ -204,20 +201,6 @@ impl Node {
         });
     }
 
-    /// Replaces the configuration by one of a higher version; `force` raises the version by itself.
-    ///
-    /// # Errors
-    /// NewReplicaSetConfigurationIncompatible (103), NotYetInitialized (94), NotWritablePrimary (10107),
-    /// CurrentConfigNotCommittedYet (308), NodeNotFound (74).
-    pub async fn reconfigure(
-        self: &Arc<Self>,
-        config: SetConfig,
-        force: bool,
-        limit: Duration,
-    ) -> Result<()> {
-        self.change_config(config, if force { Change::Forced } else { Change::Safe }, limit).await
-    }
-
     /// The member has its data: it votes from now on.
     pub(super) async fn admit_member(self: &Arc<Self>, id: i64) -> Result<()> {
         let Some(current) = self.replication.standing().config.clone() else { return Ok(()) };
@@ -227,10 +210,15 @@ impl Node {
         }
         config.set_version(current.version() + 1);
         self.replication.note("Member has its data and votes from now on", doc! { "memberId": id });
-        self.change_config(config, Change::Admission, ADMISSION_LIMIT).await
+        self.reconfigure(config, Change::Admission, ADMISSION_LIMIT).await
     }
 
-    async fn change_config(
+    /// Replaces the configuration by one of a higher version; a forced one raises the version by itself.
+    ///
+    /// # Errors
+    /// NewReplicaSetConfigurationIncompatible (103), NotYetInitialized (94), NotWritablePrimary (10107),
+    /// CurrentConfigNotCommittedYet (308), NodeNotFound (74), ConfigurationInProgress (109).
+    pub async fn reconfigure(
         self: &Arc<Self>,
         mut config: SetConfig,
         change: Change,
@@ -264,11 +252,11 @@ impl Node {
             config.set_term(standing.term);
         }
         let found = self.find_me(&config).await;
-        if change == Change::Safe {
+        if let Change::Safe { cluster_default } = change {
             let me = found.as_ref().ok().copied().flatten();
             let same = self.moved_with_data(&config, &current, me).await;
             config.let_new_voters_wait(&current, &same);
-            if self.replication.default_write_concern().is_none() {
+            if !cluster_default && self.replication.default_write_concern().is_none() {
                 config.keep_implicit_concern(&current)?;
             }
         }
@@ -529,6 +517,9 @@ impl Node {
     /// The same in a configuration that is in force: where several addresses are this node's, none is.
     pub(super) async fn find_me_or_none(&self, config: &SetConfig) -> Option<usize> {
         let found = self.find_me(config).await;
+        self.found_or_none(found)
+    }
+    pub(super) fn found_or_none(&self, found: Result<Option<usize>>) -> Option<usize> {
         if let Err(error) = &found {
             self.replication.note(
                 "Several members of the configuration are this node, which takes no part in the set until another configuration comes",
@@ -591,7 +582,7 @@ impl Node {
             if has_data || arbiter || !several {
                 replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
             }
-            self.load_default_write_concern()?;
+            self.load_defaults();
         }
         actions.splice(0..0, more);
         self.perform(actions).await?;
@@ -651,39 +642,6 @@ impl Node {
         Box::pin(self.perform(actions)).await?;
         // Beside arbiters nothing is committed before a majority holds it.
         self.replication.ask_members_now();
-        Ok(())
-    }
-
-    /// Reads what `setDefaultRWConcern` stored; also called when it may have come from another member.
-    pub(super) fn load_default_write_concern(self: &Arc<Self>) -> Result<()> {
-        let found = LocalClient::new(self.clone())
-            .find_one("config.settings", &doc! { "_id": "ReadWriteConcernDefaults" })?;
-        let given = |name: &str| found.as_ref().and_then(|d| d.get(name)).cloned();
-        // A client may have put anything there: the set goes on with what it has.
-        let unreadable = |name: &str, error: String| {
-            self.replication.note(
-                "A default concern that is stored cannot be read, and is not used",
-                doc! { "namespace": "config.settings", "field": name, "error": error },
-            );
-        };
-        let document = |name: &str, value: Value| match value {
-            Value::Document(d) => Ok(d.to_doc_buf()),
-            other => Err(err!(TYPE_MISMATCH, "{name} is no document: {}", document::shell::value(&other))),
-        };
-        if let Some(value) = given(READ_CONCERN) {
-            let read = document(READ_CONCERN, value).and_then(|d| ReadConcern::parse(d.doc()));
-            match read {
-                Ok(concern) => self.replication.set_default_read_level(Some(concern.level)),
-                Err(error) => unreadable(READ_CONCERN, error.message),
-            }
-        }
-        if let Some(value) = given(WRITE_CONCERN) {
-            let read = document(WRITE_CONCERN, value).and_then(|d| WriteConcern::parse(d.doc()));
-            match read {
-                Ok(concern) => self.replication.set_default_write_concern(Some(concern)),
-                Err(error) => unreadable(WRITE_CONCERN, error.message),
-            }
-        }
         Ok(())
     }
 

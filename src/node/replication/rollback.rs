@@ -57,7 +57,8 @@ impl Node {
         }
         self.failpoints.pause_while_set("rollbackHangAfterTransitionToRollback").await;
         let outcome = self.try_roll_back(host).await;
-        let still = self.replication.look(|m| m.state() == MemberState::Rollback);
+        // It may have been removed meanwhile, and is to be of use when it is added again.
+        let still = self.replication.look(|m| m.follower() == MemberState::Rollback);
         if still {
             self.replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
         }
@@ -73,12 +74,14 @@ impl Node {
         let floor = known(self.committed()).max(self.replication.state.get().committed);
         let source = self.source_history(host, begun, floor).await?;
         let own = self.own_history(floor)?;
-        // What the source has let go of cannot be compared, as with a member that is too stale.
+        // What the source has let go of cannot be compared, as with a member that is too stale; nor what this member never had in its log,
+        // which begins where it was copied, and the source has.
         let reached = source.last().is_some_and(|oldest| *oldest <= floor);
+        let copied = own.last().is_some_and(|oldest| oldest.optime > floor) && source.contains(&floor);
         let common = protocol::replication::source::common_point(own.iter().map(|o| o.optime), source);
         let common = match common {
             Some(common) if common >= floor => common,
-            None if !reached => return self.start_copy("no common point with the source"),
+            None if !reached || copied => return self.start_copy("no common point with the source"),
             _ => {
                 return Err(self.leave_to_a_person(format!(
                     "the logs part at {common:?}, before the commit point {floor:?}: committed entries would be rolled back"
@@ -98,7 +101,7 @@ impl Node {
         self.yield_transactions();
         let under_way = match self.reload_from(end) {
             Ok(Some(under_way)) => under_way,
-            Ok(None) => return self.start_copy("there is no checkpoint to replay from"),
+            Ok(None) => return self.start_copy("there is no checkpoint before the common point"),
             Err(error) => {
                 self.replication.note("A rollback failed", doc! { "error": error.message });
                 return self.start_copy("the state cannot be replayed");
@@ -231,11 +234,17 @@ impl Node {
         if checkpoints.is_none() {
             return Ok(None);
         }
+        let files = self.options.files.clone();
+        let newest = storage::recovery::checkpoint_position(&*files, &self.options.dir);
+        let newest = newest.map_err(|e| err!(LOG_WRITE_FAILED, "the checkpoint cannot be read: {e}"))?;
+        // Nothing could be replayed from a log that ends before it.
+        if newest.is_some_and(|position| position > end) {
+            return Ok(None);
+        }
         let _gate = self.gate.write();
         self.past.replace();
         self.log.truncate_after(end).map_err(crate::log_failed)?;
         self.sessions.clear();
-        let files = self.options.files.clone();
         let reloaded = storage::recovery::reload(
             files,
             &self.options.dir,

@@ -2,6 +2,7 @@
 
 use crate::parameters::Parameters;
 use protocol::replication::source::Preference;
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -16,6 +17,10 @@ pub struct Settings {
     pub(super) copy_attempts: u32,
     /// How often, a second apart, an attempt looks for a member to copy from.
     pub(super) copy_looks: u32,
+    /// Whether sources send the entries that follow by themselves.
+    pub(super) streams: bool,
+    /// How long a source that cannot be reached is asked again for more of its copy.
+    pub(super) copy_retry: Duration,
     /// Whom it copies from; `None` leaves it to the configuration.
     pub(super) copy_from: Option<Preference>,
 }
@@ -23,6 +28,7 @@ pub struct Settings {
 impl Settings {
     pub fn of(parameters: &Parameters) -> Settings {
         let count = |name| usize::try_from(parameters.int(name)).unwrap_or(0).max(1);
+        let seconds = |name| u64::try_from(parameters.int(name)).unwrap_or(0);
         Settings {
             rollback_max_ms: parameters.int("rollbackTimeLimitSecs").saturating_mul(1000),
             keeps_rolled_back: parameters.bool("createRollbackDataFiles"),
@@ -30,6 +36,8 @@ impl Settings {
             batch_bytes: count("replBatchLimitBytes"),
             copy_attempts: u32::try_from(parameters.int("numInitialSyncAttempts")).unwrap_or(1),
             copy_looks: u32::try_from(parameters.int("numInitialSyncConnectAttempts")).unwrap_or(1),
+            streams: parameters.bool("oplogFetcherUsesExhaust"),
+            copy_retry: Duration::from_secs(seconds("initialSyncTransientErrorRetryPeriodSeconds")),
             copy_from: Preference::named(&parameters.text("initialSyncSourceReadPreference")),
         }
     }

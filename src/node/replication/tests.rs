@@ -7,6 +7,8 @@ use document::{Doc, Value, codes};
 use std::sync::Weak;
 use storage::files::MemoryFiles;
 
+const SAFE: Change = Change::Safe { cluster_default: false };
+
 fn open(set: Option<&str>, files: &MemoryFiles) -> Arc<Node> {
     testing::open(set, files, |_| {})
 }
@@ -142,12 +144,12 @@ async fn what_was_written_in_a_reign_is_acknowledged_in_that_one_alone() {
 #[tokio::test]
 async fn a_new_configuration_needs_a_higher_version() {
     let member = node(Some("rs"));
-    assert_eq!(code(member.reconfigure(config(), false, Duration::from_secs(1)).await), 94);
+    assert_eq!(code(member.reconfigure(config(), SAFE, Duration::from_secs(1)).await), 94);
     member.initiate(config()).await.unwrap();
-    assert_eq!(code(member.reconfigure(config(), false, Duration::from_secs(1)).await), 103);
+    assert_eq!(code(member.reconfigure(config(), SAFE, Duration::from_secs(1)).await), 103);
     let mut newer = config();
     newer.set_version(2);
-    member.reconfigure(newer, false, Duration::from_secs(1)).await.unwrap();
+    member.reconfigure(newer, SAFE, Duration::from_secs(1)).await.unwrap();
     assert_eq!(member.set_config().unwrap().get_i64("version"), Some(2));
 }
 
@@ -158,7 +160,7 @@ async fn forced_configurations_differ_in_their_versions() {
     for _ in 0..2 {
         let member = node(Some("rs"));
         member.initiate(config()).await.unwrap();
-        member.reconfigure(config(), true, Duration::from_secs(1)).await.unwrap();
+        member.reconfigure(config(), Change::Forced, Duration::from_secs(1)).await.unwrap();
         versions.extend(member.set_config().unwrap().get_i64("version"));
     }
     assert!(versions.iter().all(|version| (10_001..110_001).contains(version)), "{versions:?}");
@@ -214,6 +216,15 @@ impl Peers for SlowAddresses {
     ) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
     }
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move { host == "own:1" })
     }
@@ -249,8 +260,66 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
         asks.recv().await.unwrap();
     }
     let own = SetConfig::parse(&SetConfig::default_for("rs", "own:1")).unwrap();
-    member.reconfigure(own, true, Duration::from_secs(1)).await.unwrap();
+    member.reconfigure(own, Change::Forced, Duration::from_secs(1)).await.unwrap();
     assert_eq!(member.replication.standing().me, Some(0));
+}
+
+/// This node behind an address that is forwarded, which may be cut.
+struct Forwarded {
+    open: std::sync::atomic::AtomicBool,
+}
+impl Peers for Forwarded {
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
+    fn is_self<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { host == "forwarded:1" && self.open.load(Ordering::SeqCst) })
+    }
+    fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
+        let answers = host != "forwarded:1" || self.open.load(Ordering::SeqCst);
+        Box::pin(async move { answers.then(|| document::ObjectId([1; 12])) })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+/// Every election makes a configuration, also that which a cut has caused.
+#[tokio::test]
+async fn a_member_that_cannot_be_reached_stays_one() {
+    let at = |version: i32, hosts: [&str; 2]| {
+        let members = hosts.iter().enumerate().map(|(id, host)| doc! { "_id": (id as i32), "host": *host });
+        let members: Vec<Document> = members.collect();
+        doc! { "_id": "rs", "version": version, "members": members }
+    };
+    let member = node(Some("rs"));
+    let forwarded = Arc::new(Forwarded { open: true.into() });
+    member.replication.reach_by(forwarded.clone());
+    let me = || member.replication.standing().me;
+    member.follow_config(&at(1, ["other:1", "forwarded:1"])).await.unwrap();
+    assert_eq!(me(), Some(1));
+    forwarded.open.store(false, Ordering::SeqCst);
+    member.follow_config(&at(2, ["forwarded:1", "other:1"])).await.unwrap();
+    assert_eq!(me(), Some(0));
+    // One in which that address does not stand has removed it.
+    member.follow_config(&at(3, ["other:1", "another:1"])).await.unwrap();
+    assert_eq!(me(), None);
 }
 
 #[tokio::test]
@@ -264,7 +333,6 @@ async fn stored_defaults_that_cannot_be_read_are_reported_and_those_before_stay(
         "_id": "ReadWriteConcernDefaults", "defaultReadConcern": { "level": "nonsense" }, "defaultWriteConcern": 7,
     };
     LocalClient::new(member.clone()).put("config.settings", &stored).await.unwrap();
-    member.load_default_write_concern().unwrap();
     assert_eq!(member.replication.default_read_level(), Some(ReadLevel::Majority));
     let notes = others.notes.lock();
     let fields: Vec<&str> = notes.iter().filter_map(|(_, field)| field.as_deref()).collect();
@@ -284,9 +352,9 @@ async fn a_node_that_two_addresses_lead_to_is_no_member() {
     let twice = ["own:1", "own.alias:1"];
     assert_eq!(code(member.initiate(at(1, &twice)).await), codes::INVALID_REPLICA_SET_CONFIG);
     member.initiate(at(1, &["own:1"])).await.unwrap();
-    for force in [false, true] {
-        let changed = member.reconfigure(at(2, &twice), force, Duration::from_secs(1)).await;
-        assert_eq!(code(changed), codes::INVALID_REPLICA_SET_CONFIG, "force: {force}");
+    for how in [SAFE, Change::Forced] {
+        let changed = member.reconfigure(at(2, &twice), how, Duration::from_secs(1)).await;
+        assert_eq!(code(changed), codes::INVALID_REPLICA_SET_CONFIG);
     }
     assert_eq!(member.replication.standing().me, Some(0));
     // Another member's configuration is in force, whatever it says of this one.
@@ -391,6 +459,15 @@ impl Peers for Others {
             answer.map(|d| d.to_doc_buf()).ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is nowhere"))
         })
     }
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move { host == "own:1" || host == "own.alias:1" })
     }
@@ -456,9 +533,9 @@ async fn voters_that_move_together_leave_no_majority_of_one() {
     let (member, others) = primary_of_three().await;
     let moved = || of_hosts(2, &["own:1", "b:2", "c:2"]);
     *others.silent.lock() = vec!["b:2", "c:2"];
-    assert_eq!(code(member.reconfigure(moved(), false, PATIENCE).await), 103);
+    assert_eq!(code(member.reconfigure(moved(), SAFE, PATIENCE).await), 103);
     others.silent.lock().clear();
-    member.reconfigure(moved(), false, PATIENCE).await.unwrap();
+    member.reconfigure(moved(), SAFE, PATIENCE).await.unwrap();
     member.wait_all_committed().await.unwrap();
     *others.silent.lock() = vec!["b:2", "c:2"];
     member.append_noop(doc! { "msg": "alone" }).unwrap();
@@ -470,7 +547,7 @@ async fn voters_that_move_together_leave_no_majority_of_one() {
 #[tokio::test]
 async fn a_position_counts_for_the_member_that_told_it() {
     let (member, others) = primary_of_three().await;
-    member.reconfigure(of_members(2, [(0, "own:1"), (2, "c:1")]), false, PATIENCE).await.unwrap();
+    member.reconfigure(of_members(2, [(0, "own:1"), (2, "c:1")]), SAFE, PATIENCE).await.unwrap();
     others.silent.lock().push("c:1");
     member.append_noop(doc! { "msg": "the other lacks this" }).unwrap();
     let (term, last) = (member.replication.look(|m| m.term()), member.last_known());
@@ -491,7 +568,7 @@ async fn a_position_counts_for_the_member_that_told_it() {
 async fn a_voter_that_moves_to_an_empty_host_waits_for_its_data() {
     let (member, others) = primary_of_three().await;
     others.empty.lock().push("c:2");
-    member.reconfigure(of_hosts(2, &["own:1", "b:1", "c:2"]), false, PATIENCE).await.unwrap();
+    member.reconfigure(of_hosts(2, &["own:1", "b:1", "c:2"]), SAFE, PATIENCE).await.unwrap();
     let voters = || member.replication.look(|m| m.config().map_or(0, |c| c.voters().count()));
     assert_eq!(voters(), 2);
     others.empty.lock().clear();
@@ -504,7 +581,7 @@ async fn a_reconfiguration_ends_with_its_reign() {
     let changed = of_hosts(2, &["own:1", "b:1", "c:1", SLOW]);
     let changing = runtime::spawn({
         let member = member.clone();
-        async move { member.reconfigure(changed, false, PATIENCE).await }
+        async move { member.reconfigure(changed, SAFE, PATIENCE).await }
     });
     others.slow_asked.notified().await;
     let term = member.replication.look(|m| m.term());

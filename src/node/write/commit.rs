@@ -56,7 +56,7 @@ pub(crate) struct Commit {
 }
 
 /// Aborts the process when it is dropped by a panic: trees may hold what the log does not.
-struct Committing;
+pub(crate) struct Committing;
 impl Drop for Committing {
     fn drop(&mut self) {
         if std::thread::panicking() {

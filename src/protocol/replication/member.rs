@@ -93,8 +93,8 @@ pub struct Vote {
 pub struct Peer {
     pub up: bool,
     pub state: MemberState,
-    /// When it told that state, in milliseconds; 0: never.
-    pub state_told: u64,
+    /// When it was asked for what it told last, in milliseconds; 0: never.
+    pub asked: u64,
     pub applied: OpTime,
     pub durable: OpTime,
     pub applied_wall: i64,
@@ -119,7 +119,7 @@ impl Default for Peer {
         Peer {
             up: false,
             state: MemberState::Unknown,
-            state_told: 0,
+            asked: 0,
             applied: OpTime::NONE,
             durable: OpTime::NONE,
             applied_wall: 0,
@@ -370,6 +370,10 @@ impl Member {
             _ if self.follower == MemberState::Secondary && self.maintenance > 0 => MemberState::Recovering,
             _ => self.follower,
         }
+    }
+    /// What it is apart from leading, and from standing in the configuration.
+    pub fn follower(&self) -> MemberState {
+        self.follower
     }
     pub fn is_leader(&self) -> bool {
         matches!(self.role, Role::Leader { .. })
@@ -663,13 +667,18 @@ impl Member {
         }
         let current = beat.term == self.term;
         let Some(peer) = self.peers.get_mut(&index) else { return actions };
+        // It is of before what is known already: answers overtake one another.
+        if beat.asked < peer.asked {
+            return actions;
+        }
+        peer.asked = beat.asked;
         if !peer.up {
             peer.up_since = now;
         }
         peer.up = true;
         peer.heard = now;
         peer.last_heartbeat_wall = wall;
-        (peer.state, peer.state_told) = (beat.state, now);
+        peer.state = beat.state;
         peer.config = beat.config;
         peer.sync_source = beat.sync_source;
         peer.election_time = beat.election_time;
@@ -1057,10 +1066,10 @@ impl Member {
     pub fn is_catching_up(&self) -> bool {
         self.catching_up
     }
-    /// Whether every member that is up has told how it is after `since`: what is known of their positions is no older than that. One that
-    /// has only asked, or voted, told no position.
+    /// Whether every member that is up has told how it is, asked after `since`: what is known of their positions is no older than that. One
+    /// that has only asked, or voted, told no position.
     pub fn knows_positions_since(&self, since: u64) -> bool {
-        self.peers.values().all(|p| !p.up || p.state_told > since)
+        self.peers.values().all(|p| !p.up || p.asked > since)
     }
     /// The member that is up and has the newest entry, if it is ahead of this one; and that entry.
     pub fn ahead(&self) -> Option<(usize, OpTime)> {
@@ -1287,11 +1296,13 @@ mod tests {
         member.heard_of(1, 600, 0);
         member.heard_of(2, 600, 0);
         assert!(!member.knows_positions_since(500));
-        for index in [1, 2] {
-            let beat = Beat { term: 2, ..Beat::of(MemberState::Secondary, OpTime::new(1, 5)) };
-            member.heard_beat(index, beat, 1, 601, 0, 0.0);
+        for (asked, known) in [(499, false), (501, true)] {
+            for index in [1, 2] {
+                let beat = Beat { asked, term: 2, ..Beat::of(MemberState::Secondary, OpTime::new(1, 5)) };
+                member.heard_beat(index, beat, 1, 601, 0, 0.0);
+            }
+            assert_eq!(member.knows_positions_since(500), known, "asked at {asked}");
         }
-        assert!(member.knows_positions_since(500));
     }
 
     /// A leader that catches up would wait for them without end.
@@ -1310,6 +1321,10 @@ mod tests {
         assert_eq!(member.ahead(), Some((2, had)));
         member.heard_beat(2, beat(815, kept), 5, 820, 0, 0.0);
         assert_eq!(member.ahead(), None);
+        // Nor does one that a later answer has overtaken.
+        member.heard_beat(2, beat(830, had), 5, 840, 0, 0.0);
+        member.heard_beat(2, beat(825, kept), 25, 850, 0, 0.0);
+        assert_eq!(member.ahead(), Some((2, had)));
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub struct Serving {
 pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Serving) -> bool {
     let Some(source) = member.index_of(source) else { return true };
     let Some(peer) = member.peer(source) else { return true };
-    if !peer.up || (!peer.state.is_readable() && peer.state_told >= serving.since) {
+    if !peer.up || (!peer.state.is_readable() && peer.asked >= serving.since) {
         return true;
     }
     // Chains end when the configuration forbids them, and after an election. One that leads and catches up asks anybody.
@@ -216,7 +216,7 @@ mod tests {
         let leaves = |state: MemberState, since: u64, said: u64| {
             let mut member = Member::new(None, t(1, 1));
             member.install(config.clone(), Some(0), 1, 0.0);
-            member.heard_beat(1, Beat::of(state, t(1, 10 << 32)), 1, 5, 0, 0.0);
+            member.heard_beat(1, Beat { asked: 5, ..Beat::of(state, t(1, 10 << 32)) }, 1, 6, 0, 0.0);
             member.heard_beat(2, Beat::of(MemberState::Primary, t(1, 100 << 32)), 1, 5, 0, 0.0);
             let serving = Serving { since, follows: true, applied: t(1, said << 32) };
             should_change(&member, "b:1", t(1, 99 << 32), serving)

@@ -13,12 +13,16 @@ use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
 use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, doc, err};
 use node::auth::Action as A;
+use node::default_concerns;
 use node::local::LocalClient;
-use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
+use node::operation::{WriteAck, WriteConcern};
 use node::parameters::Parameters;
-use node::replication::{MemberConfig, MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
+use node::replication::{
+    Change, MemberConfig, MemberState, PrimaryService, SetConfig, Standing, StandingObserver,
+};
 use node::shape::{Kind, Shape, field};
 use runtime::Instant;
+use sharding::remote::Target;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -384,7 +388,24 @@ async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     let force = request.bool("force")?.unwrap_or(false);
     let limit =
         context.operation.deadline.map_or(RECONFIG_LIMIT, |d| d.saturating_duration_since(Instant::now()));
-    node.reconfigure(config, force, limit).await
+    let change = match force {
+        true => Change::Forced,
+        false => {
+            let current = node.replication.standing().config.clone();
+            let changes = current.is_some_and(|current| config.keep_implicit_concern(&current).is_err());
+            Change::Safe { cluster_default: changes && has_cluster_default(&context.service).await? }
+        }
+    };
+    node.reconfigure(config, change, limit).await
+}
+
+/// Whether this node is of a shard whose cluster has a default write concern: only the config server knows.
+async fn has_cluster_default(service: &Service) -> Result<bool> {
+    let Some(shard) = service.members.shard().ok().filter(|s| s.identity().is_some()) else {
+        return Ok(false);
+    };
+    let defaults = shard.remote.admin(Target::Config, doc! { "getDefaultRWConcern": 1 }).await?;
+    Ok(defaults.get_str("defaultWriteConcernSource") == Some("global"))
 }
 
 /// How long a reconfiguration waits for majorities where the client does not say.
@@ -602,10 +623,6 @@ async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply
     acknowledge(context, reply).await
 }
 
-/// Where the defaults are kept.
-const SETTINGS: &str = "config.settings";
-const DEFAULTS_ID: &str = "ReadWriteConcernDefaults";
-
 /// The defaults belong to a plain set or to the config server.
 fn check_defaults_role(context: &Context, request: &Request<'_>) -> Result<()> {
     let name = request.command.name;
@@ -620,13 +637,9 @@ fn check_defaults_role(context: &Context, request: &Request<'_>) -> Result<()> {
 
 fn stored_defaults(node: &Arc<node::Node>) -> Result<Document> {
     let client = LocalClient::new(node.clone());
-    Ok(client.find_one(SETTINGS, &doc! { "_id": DEFAULTS_ID })?.unwrap_or_default())
-}
-
-/// The level of the default read concern.
-fn default_level(stored: &Document) -> Option<ReadLevel> {
-    let given = stored.get_document("defaultReadConcern")?.to_doc_buf();
-    ReadConcern::parse(given.doc()).ok().map(|rc| rc.level)
+    Ok(client
+        .find_one(default_concerns::COLLECTION, &doc! { "_id": default_concerns::ID })?
+        .unwrap_or_default())
 }
 
 pub(super) const GET_DEFAULTS: Shape =
@@ -707,8 +720,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         node.check_satisfiable(&context.operation.write_concern)?;
     }
     let mut stored = stored_defaults(node)?;
-    stored.insert("_id", DEFAULTS_ID);
-    let mut new = None;
+    stored.insert("_id", default_concerns::ID);
     if let Some(given) = write {
         let concern = default_write_concern(given)?;
         if given.get("w").is_none() && stored.contains_key("defaultWriteConcern") {
@@ -721,7 +733,6 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         }
         shown.push("wtimeout", concern.timeout.map_or(0, |t| t.as_millis() as i32));
         stored.insert("defaultWriteConcern", shown);
-        new = Some(concern);
     }
     if let Some(given) = read {
         check_read_default(given)?;
@@ -741,11 +752,8 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     }
     stored.insert("updateOpTime", Timestamp::from_u64(node.log.reserve_ts()));
     stored.insert("updateWallClockTime", Value::DateTime(crate::log::now_millis()));
-    LocalClient::new(node.clone()).put(SETTINGS, &stored).await?;
-    node.replication.set_default_read_level(default_level(&stored));
-    if let Some(concern) = new {
-        node.replication.set_default_write_concern(Some(concern));
-    }
+    // Whoever follows that collection puts them in force.
+    LocalClient::new(node.clone()).put(default_concerns::COLLECTION, &stored).await?;
     reply.fields(&shown_defaults(node, &stored));
     // They are durable; neither the old default nor the new one is asked of this write.
     match context.operation.write_concern.given {

@@ -17,6 +17,9 @@ pub const ROWS: &[Command] =
 /// How long a primary waits for a member that can take over where the client does not say.
 const HAND_OVER: Duration = Duration::from_secs(15);
 
+/// Longer than anybody waits, and short enough to be added to a time.
+const SECONDS_MAX: i64 = 365 * 86_400;
+
 /// Answering would be taken for a failure: clients expect the connection to close without a byte.
 async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let (force, seconds) = (request.bool("force")?, request.integer("timeoutSecs")?);
@@ -28,7 +31,7 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
         "Shutting down by command",
         attr,
     );
-    let given = seconds.map(|seconds| Duration::from_secs(seconds.max(0) as u64));
+    let given = seconds.map(|seconds| Duration::from_secs(seconds.clamp(0, SECONDS_MAX) as u64));
     let how = Leave {
         hand_over: given.unwrap_or(HAND_OVER),
         force: force.unwrap_or(false),

@@ -41,7 +41,7 @@ use crate::collection::Collection;
 use crate::entry::Entry;
 use crate::files::{FileLock, Files};
 use crate::index::PredicateFactory;
-use crate::log::{FrameRef, Log, LogOptions, OpTime, RecoveryReport};
+use crate::log::{FrameRef, Log, LogOptions, OpTime, Position, RecoveryReport};
 
 /// State of other layers that follows the log (sessions, for one). An error ends the start with its text.
 pub trait ReplayObserver {
@@ -188,6 +188,14 @@ pub struct Reloaded {
     pub transactions: Vec<OpenTransaction>,
     /// Knows the images of the checkpoint that was loaded.
     pub checkpoints: Checkpoints,
+}
+
+/// Where the log is replayed from behind the newest checkpoint, if there is one.
+///
+/// # Errors
+/// I/O, a manifest that is damaged.
+pub fn checkpoint_position(files: &dyn Files, dir: &Path) -> Result<Option<Position>, StorageError> {
+    Ok(read_manifest(files, &dir.join("checkpoint"))?.map(|manifest| manifest.position))
 }
 
 /// The state at the end of an open log, from the newest checkpoint on. The caller keeps appenders out, and replaces all it

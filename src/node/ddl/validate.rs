@@ -2,7 +2,8 @@
 
 use crate::write::extras::Validator;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err, meter, number};
+use document::error::{INTERRUPTION, NOT_PRIMARY};
+use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc, err, number};
 use query::matcher::Matcher;
 use storage::index::IndexInfo;
 use storage::{CollectionSnapshot, CollectionView, IndexSpec, RecordId};
@@ -57,8 +58,9 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
 
 /// Entries that are shown of each kind; the others are only counted.
 const SHOWN_MAX: usize = 100;
-/// Steps between two looks at whether the command was interrupted.
+/// Documents, and bytes of them, between two looks at whether the command was interrupted.
 const SLICE: usize = 1000;
+const SLICE_BYTES: usize = 1024 * 1024;
 
 /// What the documents are like.
 #[derive(Default)]
@@ -79,16 +81,17 @@ impl Documents {
         let now = node.parse_context(Document::new());
         let off = snapshot.meta().options.get_str("validationLevel") == Some("off");
         let matcher = validator.filter(|_| !off).map(|v| v.matcher.at_time_of(&now));
+        let mut pace = Pace::default();
         let mut records = snapshot.records();
         let mut next = records.first();
         while let Some((_, d)) = next {
             let valid = document::validate::validate(d.bytes(), document::validate::Limits::INTERNAL).is_ok();
             found.invalid += i64::from(!valid);
-            // What ends the operation is seen between documents; here it would count as a document that does not comply.
-            let complies = |m: &Matcher| meter::unbroken(|| m.matches(d)).unwrap_or(false);
-            found.non_compliant += i64::from(valid && !matcher.as_ref().is_none_or(complies));
+            if let Some(matcher) = matcher.as_ref().filter(|_| valid) {
+                found.non_compliant += i64::from(!complies(op, matcher, d)?);
+            }
             found.seen += 1;
-            pause(op, found.seen as usize).await?;
+            pace.step(op, d).await?;
             next = records.next();
         }
         Ok(found)
@@ -111,7 +114,7 @@ impl Entries {
         let (Some(info), Some(mut cursor)) = (snapshot.index_info(slot), snapshot.index_cursor(slot)) else {
             return Ok(found);
         };
-        let (mut wanted, mut seen) = (0i64, 0usize);
+        let (mut wanted, mut pace) = (0i64, Pace::default());
         let mut records = snapshot.records();
         let mut next = records.first();
         while let Some((record, d)) = next {
@@ -122,8 +125,7 @@ impl Entries {
             for key in of.missing.iter().take(SHOWN_MAX - found.shown_missing.len()) {
                 found.shown_missing.push(shown(&info.spec, record, Some(d), key));
             }
-            seen += 1;
-            pause(op, seen).await?;
+            pace.step(op, d).await?;
             next = records.next();
         }
         found.keys = snapshot.indexes()[slot].len() as i64;
@@ -141,18 +143,17 @@ impl Entries {
         info: &IndexInfo,
     ) -> Result<()> {
         let Some(mut cursor) = snapshot.index_cursor(slot) else { return Ok(()) };
-        let mut seen = 0usize;
+        let mut pace = Pace::default();
         let mut next = cursor.first();
         while let Some(entry) = next {
+            let d = snapshot.get(entry.record);
             if !snapshot.explains(slot, &entry) {
                 self.extra += 1;
                 if self.shown_extra.len() < SHOWN_MAX {
-                    let d = snapshot.get(entry.record);
                     self.shown_extra.push(shown(&info.spec, entry.record, d, entry.key));
                 }
             }
-            seen += 1;
-            pause(op, seen).await?;
+            pace.step(op, d.unwrap_or(Doc::empty())).await?;
             next = cursor.next();
         }
         Ok(())
@@ -171,12 +172,41 @@ fn shown(spec: &IndexSpec, record: RecordId, d: Option<Doc<'_>>, key: &[u8]) -> 
     out.into()
 }
 
-async fn pause(op: &Operation, seen: usize) -> Result<()> {
-    if seen.is_multiple_of(SLICE) {
-        op.check_interrupt()?;
-        tokio::task::yield_now().await;
+/// What was gone through since the command last let others run.
+#[derive(Default)]
+struct Pace {
+    documents: usize,
+    bytes: usize,
+}
+
+impl Pace {
+    /// Counts a document; fails when the operation is to end.
+    async fn step(&mut self, op: &Operation, d: Doc<'_>) -> Result<()> {
+        self.documents += 1;
+        self.bytes += d.bytes().len();
+        if self.documents >= SLICE || self.bytes >= SLICE_BYTES {
+            *self = Pace::default();
+            op.check_interrupt()?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Whether a document is as the validator wants it. One of which the validator cannot tell is not.
+///
+/// # Errors
+/// What ends the operation.
+fn complies(op: &Operation, validator: &Matcher, d: Doc<'_>) -> Result<bool> {
+    let failed = match validator.matches(d) {
+        Ok(complies) => return Ok(complies),
+        Err(failed) => failed,
+    };
+    op.check_interrupt()?;
+    match failed.is(INTERRUPTION | NOT_PRIMARY) || failed.code == codes::EXCEEDED_MEMORY_LIMIT {
+        true => Err(failed),
+        false => Ok(false),
+    }
 }
 
 /// The fields of the reply that say what was found.

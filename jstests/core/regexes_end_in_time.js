@@ -29,6 +29,15 @@ const found = {$regexFind: {input: {$concat: ["$s", "cd"]}, regex: "(b)(a)?.*(c.
 assert.eq([{found: {match: "b" + "ab".repeat(99999) + "dcxcd", idx: 1, captures: ["b", "a", "cd"]}}],
           coll.aggregate([{$match: {_id: 0}}, {$project: {_id: 0, found}}]).toArray());
 
+// A parenthesis in a class or among what is quoted is text, and what stands between a group and its repetition may be nothing.
+const list = db.regexes_end_in_time_list;
+list.drop();
+assert.commandWorked(list.insert({s: Array(5000).fill("a".repeat(29) + "!")}));
+for (const s of [/^(?:[)]?a+)+$/, {$regex: "^(a+) +$", $options: "x"}, {$regex: "^(?:\\Q)\\E?a+)+$"}, {$regex: "^(a+)(?#()+$"}]) {
+    runs({find: list.getName(), filter: {s}});
+}
+list.drop();
+
 // Patterns cost to be compiled.
 runs(find({s: {$in: [...Array(3000).keys()].map(i => new RegExp(`a.*${i}.*b`))}}));
 

@@ -231,6 +231,14 @@ pub fn unbroken<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Whether work may be refused: not within [`unbroken`], nor where nobody oversees or bounds it. What has no end of its own needs a bound
+/// there.
+pub fn may_refuse() -> bool {
+    let (left, bound) = COUNTERS.with(|c| (c.left.get(), c.bound.get()));
+    let overseen = || RUNNING.with(|r| r.borrow().as_ref().is_some_and(|r| r.overseer.is_some()));
+    left <= QUANTUM && (bound != 0 || overseen())
+}
+
 /// Whether a latch may be held: what cannot be interrupted in time, or blocks, must not begin there.
 ///
 /// # Errors
@@ -335,6 +343,24 @@ mod tests {
             assert!(spent() >= QUANTUM * 10, "{}", spent());
         });
         unbroken(|| work(10)).unwrap();
+    }
+
+    #[test]
+    fn work_may_be_refused_where_somebody_asks() {
+        assert!(!may_refuse());
+        within(&mut Oversight::default(), || {
+            assert!(!may_refuse());
+            bounded(1, || {
+                assert!(may_refuse());
+                Ok(())
+            })
+            .unwrap();
+            oversee(Arc::new(Limit(AtomicU32::new(0), 3)));
+            assert!(may_refuse());
+            unbroken(|| assert!(!may_refuse()));
+            assert!(may_refuse());
+        });
+        assert!(!may_refuse());
     }
 
     #[test]

@@ -249,12 +249,20 @@ fn check_partial_filter(filter: Doc<'_>) -> Result<()> {
                     if exists_not || !COMPARISONS.contains(&o.name()) {
                         return Err(refused(o.name()));
                     }
+                    // `$in` may have some.
+                    if o.name() == "$all" && has_pattern(o.value()) {
+                        return Err(refused("$regex"));
+                    }
                 }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+fn has_pattern(list: ValueRef<'_>) -> bool {
+    matches!(list, ValueRef::Array(items) if items.iter().any(|e| matches!(e.value(), ValueRef::Regex(..))))
 }
 
 /// A wildcard's projection only includes or excludes; `_id` alone may be named otherwise than the rest.

@@ -12,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 struct Compiled {
     pattern: String,
     options: String,
+    /// For what it was to be compiled, and for what it is.
+    asked: Text,
     text: Text,
     regex: Regex,
     effort: Effort,
@@ -33,6 +35,9 @@ enum Text {
 /// In front of a pattern it has `\d`, `\w` and such mean ASCII. Nothing may stand in front of what a pattern says of itself, `(*UCP)` and such.
 const ASCII_CLASSES: &str = "(?a)";
 const OF_ITSELF: &str = "(*";
+/// A match of such a pattern may end within a character, behind which none begins in text that is to be valid; and PCRE interprets it, with a
+/// look at the rest of the text in any case.
+const SINGLE_BYTE: &str = "\\C";
 
 /// The last pattern compiled by an operator, which nearly always is the next one too.
 type Last = Mutex<Option<Arc<Compiled>>>;
@@ -53,10 +58,11 @@ impl std::fmt::Debug for Search {
 
 /// Compiles with the options `i`, `m`, `s`, `x` (and `u`, which changes nothing).
 pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
-    compile_for(name, pattern, options, Text::Utf8)
+    compile_for(name, pattern, options, Text::Utf8).map(|(regex, _)| regex)
 }
 
-fn compile_for(name: &str, pattern: &str, options: &str, text: Text) -> Result<Regex> {
+/// Compiles for a text, or where that cannot be for any in UTF-8, which is returned too.
+fn compile_for(name: &str, pattern: &str, options: &str, text: Text) -> Result<(Regex, Text)> {
     if pattern.contains('\0') {
         bail!(51109, "{name}: regular expression cannot contain an embedded null byte");
     }
@@ -84,15 +90,16 @@ fn compile_for(name: &str, pattern: &str, options: &str, text: Text) -> Result<R
         };
     }
     b.jit_if_available(true);
-    let built = match text {
-        // A refusal names a place in the pattern as it was given.
-        Text::ValidUtf8 => {
-            b.build(&format!("{ASCII_CLASSES}{pattern}")).or_else(|_| b.ucp(false).utf(true).build(pattern))
+    if text == Text::ValidUtf8 {
+        if let Ok(regex) = b.build(&format!("{ASCII_CLASSES}{pattern}")) {
+            return Ok((regex, text));
         }
-        Text::Ascii | Text::Utf8 => b.build(pattern),
-    };
-    match built {
-        Ok(r) => Ok(r),
+        // A refusal names a place in the pattern as it was given.
+        b.ucp(false).utf(true);
+    }
+    match b.build(pattern) {
+        Ok(regex) if text == Text::ValidUtf8 => Ok((regex, Text::Utf8)),
+        Ok(regex) => Ok((regex, text)),
         Err(e) => bail!(51111, "Invalid Regex in {name}: {e}"),
     }
 }
@@ -103,14 +110,16 @@ impl Search {
         if let Some(c) = last.as_ref()
             && c.pattern == pattern
             && c.options == options
-            && c.text == text
+            && c.asked == text
         {
             return Ok(c.clone());
         }
-        let regex = compile_for(self.name, pattern, options, text)?;
+        let asked = text;
+        let (regex, text) = compile_for(self.name, pattern, options, asked)?;
         let compiled = Arc::new(Compiled {
             pattern: pattern.to_string(),
             options: options.to_string(),
+            asked,
             text,
             regex,
             effort: Effort::of(pattern, options),
@@ -165,7 +174,9 @@ impl Node for Search {
         let ascii = pattern.is_ascii() && text.is_some_and(|t| t.is_ascii());
         let kind = match self.name {
             "$regexFindAll" if ascii => Text::Ascii,
-            "$regexFindAll" if !pattern.starts_with(OF_ITSELF) => Text::ValidUtf8,
+            "$regexFindAll" if !pattern.starts_with(OF_ITSELF) && !pattern.contains(SINGLE_BYTE) => {
+                Text::ValidUtf8
+            }
             _ => Text::Utf8,
         };
         let compiled = self.compiled(pattern, flags, kind)?;
@@ -317,12 +328,38 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn find(pattern: &str, text: &str) -> Vec<Value> {
+    fn searched(pattern: &str, text: &str) -> Eval {
         let spec = Value::from(document::doc! {"input": text, "regex": pattern});
-        let e = search("$regexFindAll", &spec, &Variables::new()).unwrap();
-        match e.eval(Doc::empty(), &mut Vars::new(0)).unwrap() {
+        search("$regexFindAll", &spec, &Variables::new()).unwrap().eval(Doc::empty(), &mut Vars::new(0))
+    }
+
+    fn find(pattern: &str, text: &str) -> Vec<Value> {
+        match searched(pattern, text).unwrap() {
             Some(Value::Array(found)) => found,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// It cannot be compiled without the check of the text that PCRE makes before each match.
+    #[test]
+    fn a_pattern_of_single_bytes_pays_for_every_check_of_the_text() {
+        let spent = |pattern: &str, length: usize| {
+            meter::within(&mut meter::Oversight::default(), || {
+                let before = meter::spent();
+                assert_eq!(find(pattern, &"\u{e9}aa".repeat(length)).len(), length);
+                meter::spent() - before
+            })
+        };
+        let growth = |pattern: &str| spent(pattern, 4_000) as f64 / spent(pattern, 1_000) as f64;
+        assert!(growth("aa") < 6.0, "{}", growth("aa"));
+        assert!(growth("a\\C") > 10.0, "{}", growth("a\\C"));
+    }
+
+    #[test]
+    fn what_goes_on_within_a_character_fails() {
+        for pattern in ["a\\C", "(?:a?\\C)", "(?:a|x+)+\\C"] {
+            let failed = searched(pattern, &"a\u{e9}".repeat(30)).unwrap_err();
+            assert_eq!(failed.code, 51156, "{pattern} {failed}");
         }
     }
 

@@ -10,7 +10,9 @@
 use document::{Error, Result, meter};
 use pcre2_sys::*;
 use std::ffi::{c_int, c_void};
+use std::iter::Peekable;
 use std::ptr::{self, NonNull};
+use std::str::Chars;
 
 /// How the work of a match grows with the length of the text, judged from the pattern: too much rather than too little.
 #[derive(Clone, Copy, Debug)]
@@ -35,46 +37,19 @@ const SHORT_BYTES: usize = 24;
 impl Effort {
     pub(crate) fn of(pattern: &str, options: &str) -> Effort {
         let fixed = (pattern.starts_with('^') && !options.contains('m')) || pattern.starts_with("\\A");
-        let mut effort =
-            Effort { repetitions: u32::from(!fixed || pattern.contains('|')), choices: 0, endless: false };
-        // Of each open group, whether it repeats itself or has a choice, and how many more alternatives than one.
-        let mut open: Vec<(bool, u32)> = Vec::new();
-        let (mut chars, mut closed) = (pattern.chars().peekable(), false);
-        while let Some(c) = chars.next() {
-            let was_closed = std::mem::take(&mut closed);
-            match c {
-                '\\' => match chars.next() {
-                    Some('1'..='9' | 'g' | 'k') => effort.endless = true,
-                    _ => continue,
-                },
-                '(' => {
-                    open.push((false, 0));
-                    if chars.next_if_eq(&'?').is_some() {
-                        effort.endless |= recurs(chars.clone());
-                    }
-                }
-                ')' => {
-                    let (varies, alternatives) = open.pop().unwrap_or_default();
-                    effort.choices += u32::BITS - alternatives.leading_zeros();
-                    closed = varies;
-                    if let Some(outer) = open.last_mut() {
-                        outer.0 |= varies;
-                    }
-                }
-                '*' | '+' | '{' | '?' | '|' => {
-                    effort.endless |= was_closed && matches!(c, '*' | '+' | '{');
-                    effort.repetitions += u32::from(matches!(c, '*' | '+' | '{'));
-                    effort.choices += u32::from(c == '?');
-                    // A choice that is not in a group is made once.
-                    if let Some(group) = open.last_mut() {
-                        group.0 = true;
-                        group.1 += u32::from(c == '|');
-                    }
-                }
-                _ => {}
-            }
+        let extended = options.contains('x');
+        let effort = Effort {
+            repetitions: u32::from(!fixed || pattern.contains('|')),
+            choices: 0,
+            // Such a beginning may say what ends a line, and with it a comment.
+            endless: extended && pattern.starts_with("(*"),
+        };
+        let mut reader =
+            Reader { chars: pattern.chars().peekable(), extended, effort, open: Vec::new(), closed: false };
+        while let Some(c) = reader.chars.next() {
+            reader.item(c);
         }
-        effort
+        reader.effort
     }
 
     /// The steps that a match in so many bytes may take, as a power of two.
@@ -101,6 +76,150 @@ impl Effort {
         // In a short text there are fewer than may be.
         1 + (1 << self.steps_log2(bytes).min(STEPS_MAX_LOG2).saturating_sub(STEPS_A_UNIT_LOG2))
     }
+}
+
+/// Reads a pattern from its beginning to its end.
+struct Reader<'p> {
+    chars: Peekable<Chars<'p>>,
+    /// Spaces and comments stand for nothing.
+    extended: bool,
+    effort: Effort,
+    /// Of each open group, whether it repeats itself or has a choice, and how many more alternatives than one.
+    open: Vec<(bool, u32)>,
+    /// What a repetition would repeat is a group that repeats itself or has a choice.
+    closed: bool,
+}
+
+impl Reader<'_> {
+    fn item(&mut self, c: char) {
+        if self.extended && (c == '#' || c.is_whitespace() || matches!(c, '\u{200e}' | '\u{200f}')) {
+            if c == '#' {
+                self.skip_to('\n');
+            }
+            return;
+        }
+        match c {
+            '\\' => self.escape(),
+            '[' => self.class(),
+            '(' => self.group(),
+            ')' => {
+                let (varies, alternatives) = self.open.pop().unwrap_or_default();
+                self.effort.choices += u32::BITS - alternatives.leading_zeros();
+                self.closed = varies;
+                if let Some(outer) = self.open.last_mut() {
+                    outer.0 |= varies;
+                }
+            }
+            '*' | '+' | '{' | '?' | '|' => {
+                let again = matches!(c, '*' | '+' | '{');
+                self.effort.endless |= std::mem::take(&mut self.closed) && again;
+                self.effort.repetitions += u32::from(again);
+                self.effort.choices += u32::from(c == '?');
+                // A choice that is not in a group is made once.
+                if let Some(group) = self.open.last_mut() {
+                    group.0 = true;
+                    group.1 += u32::from(c == '|');
+                }
+            }
+            _ => self.closed = false,
+        }
+    }
+
+    /// True when the character was found.
+    fn skip_to(&mut self, last: char) -> bool {
+        self.chars.by_ref().any(|c| c == last)
+    }
+
+    /// Behind a backslash.
+    fn escape(&mut self) {
+        match self.chars.next() {
+            Some('E') => {}
+            Some('Q') => {
+                let quoted = self.chars.next_if(|c| *c != '\\').is_some();
+                self.closed &= !quoted;
+                while self.skip_to('\\') && self.chars.next_if_eq(&'E').is_none() {
+                    self.closed = false;
+                }
+            }
+            escaped => {
+                self.closed = false;
+                self.effort.endless |= matches!(escaped, Some('1'..='9' | 'g' | 'k'));
+                if escaped == Some('c') {
+                    self.chars.next();
+                }
+            }
+        }
+    }
+
+    /// Behind `[`: nothing in a class is a group or a repetition.
+    fn class(&mut self) {
+        self.closed = false;
+        self.chars.next_if_eq(&'^');
+        self.chars.next_if_eq(&']');
+        while let Some(c) = self.chars.next() {
+            match c {
+                ']' => return,
+                // Where what is quoted ends, the class may have begun.
+                '\\' => match self.chars.next() {
+                    Some('Q' | 'E') => self.effort.endless = true,
+                    Some('c') => _ = self.chars.next(),
+                    _ => {}
+                },
+                '[' => {
+                    let named = self.chars.peek().copied().filter(|c| matches!(c, ':' | '.' | '='));
+                    let length = named.and_then(|mark| named_class(self.chars.clone(), mark));
+                    for _ in 0..length.unwrap_or(0) {
+                        self.chars.next();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Behind `(`.
+    fn group(&mut self) {
+        let extension = self.chars.next_if_eq(&'?').is_some();
+        if extension && self.chars.next_if_eq(&'#').is_some() {
+            // What stands before a comment may be repeated behind it.
+            self.skip_to(')');
+            return;
+        }
+        self.closed = false;
+        self.open.push((false, 0));
+        if extension {
+            self.effort.endless |= recurs(self.chars.clone()) || extends(self.chars.clone());
+        }
+    }
+}
+
+/// The characters from the mark of a named class, `:alpha:]` and such, to its end; `None` when it is not one.
+fn named_class(mut from_mark: impl Iterator<Item = char>, mark: char) -> Option<usize> {
+    from_mark.next();
+    let (mut length, mut last) = (1, None);
+    for c in from_mark {
+        length += 1;
+        match c {
+            ']' => return (last == Some(mark)).then_some(length),
+            '[' | '\\' => return None,
+            _ => last = Some(c),
+        }
+    }
+    None
+}
+
+/// Whether what follows `(?` sets the option x, or takes it back, for a part of the pattern.
+fn extends(after: impl Iterator<Item = char>) -> bool {
+    let mut extended = false;
+    for c in after {
+        match c {
+            'x' => extended = true,
+            ')' | ':' => return extended,
+            'a'..='z' | 'A'..='Z' | '^' | '-' => {}
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Whether what follows `(?` is a recursion, or a reference by name.
@@ -165,8 +284,14 @@ unsafe extern "C" {
 /// What a call finds of the calls before it.
 struct Progress {
     position: usize,
+    /// Units of work that are left to a match which the meter refuses nothing.
+    left: Option<usize>,
     ended: Option<Error>,
 }
+
+/// The work of one match where nobody can end it, as under a latch for the filter of an index: some tenths of a second. It depends on
+/// nothing but pattern and text, so that what is in an index is found to be in it again.
+const UNBROKEN_UNITS_MAX: usize = 5_000_000;
 
 /// Characters that are passed over in the time of a unit of work.
 const CHARACTERS_A_UNIT: usize = 64;
@@ -176,7 +301,14 @@ unsafe extern "C" fn count(block: *const CalloutBlock, data: *mut c_void) -> c_i
     // long as the match and which nobody else looks at meanwhile.
     let (position, progress) = unsafe { ((*block).current_position, &mut *data.cast::<Progress>()) };
     let moved = position.abs_diff(std::mem::replace(&mut progress.position, position));
-    match meter::spend(1 + moved / CHARACTERS_A_UNIT) {
+    let units = 1 + moved / CHARACTERS_A_UNIT;
+    if let Some(left) = &mut progress.left {
+        match left.checked_sub(units) {
+            Some(less) => *left = less,
+            None => return PCRE2_ERROR_MATCHLIMIT,
+        }
+    }
+    match meter::spend(units) {
         Ok(()) => 0,
         Err(ended) => {
             progress.ended = Some(ended);
@@ -223,8 +355,8 @@ impl Match {
     }
 }
 
-/// What the interpreter may keep to come back to, in units of 1,024 bytes.
-const HEAP_KIB_MAX: u32 = 256 * 1024;
+/// What the interpreter may keep to come back to, in units of 1,024 bytes. The library allocates it, and nobody counts it.
+const HEAP_KIB_MAX: u32 = 32 * 1024;
 
 impl Drop for Match {
     fn drop(&mut self) {
@@ -286,11 +418,14 @@ impl Interruptible {
         Some(Interruptible { code, groups, calls, limited: effort.endless })
     }
 
-    /// Matches in a text from a place between two characters; within, what the library says when it gives up.
+    /// Matches in a text from a place in it; within, what the library says when it gives up.
     ///
     /// # Errors
     /// Those of [`meter::spend`].
     pub(crate) fn find(&self, text: &str, from: usize) -> Result<std::result::Result<Option<Places>, c_int>> {
+        if !text.is_char_boundary(from) {
+            return Ok(Err(PCRE2_ERROR_BADUTFOFFSET));
+        }
         let Some(needs) = Match::new(self.groups) else { return Ok(Err(PCRE2_ERROR_NOMEMORY)) };
         let code = match self.calls {
             true => match self.counted(&needs, text, from, 0)? {
@@ -311,7 +446,8 @@ impl Interruptible {
         if !self.limited {
             needs.limit_steps(u32::MAX);
         }
-        let mut progress = Progress { position: from, ended: None };
+        let left = (!meter::may_refuse()).then_some(UNBROKEN_UNITS_MAX);
+        let mut progress = Progress { position: from, left, ended: None };
         // SAFETY: the progress outlives the match, and the context knows of it no longer.
         let code = unsafe {
             pcre2_set_callout_8(needs.context.as_ptr(), Some(count), (&raw mut progress).cast());
@@ -448,6 +584,63 @@ mod tests {
         for pattern in ["(aa?)*[bc]", "(?:a?b?)+$", "(?:(x?)y)*z"] {
             assert!(Effort::of(pattern, "").is_long(40), "{pattern}");
         }
+    }
+
+    #[test]
+    fn parentheses_that_are_text_open_and_close_nothing() {
+        for (pattern, options) in [
+            ("(?:[)]?a+)+$", ""),
+            ("(?:[^)]a+)+$", ""),
+            ("(?:[])]a+)+$", ""),
+            ("(?:[[:alpha:])]a+)+$", ""),
+            ("(?:[\\])]a+)+$", ""),
+            ("(?:\\Q)\\Ea+)+$", ""),
+            ("(?:\\Q\\)\\Ea+)+$", ""),
+            ("(?:\\c)a+)+$", ""),
+            ("(a+(?#())+$", ""),
+            ("(a+)(?#()+$", ""),
+            ("(a+)\\E+$", ""),
+            ("(a+)\\Q\\E+$", ""),
+            ("(a+) +$", "x"),
+            ("(a+) # )\n +$", "x"),
+            ("(a+ # (\n)+$", "x"),
+            ("(?x)(a+) +$", ""),
+            ("(?i-x:(a+) +)$", ""),
+        ] {
+            assert!(Effort::of(pattern, options).endless, "{pattern}");
+        }
+        for (pattern, options) in [
+            ("(a+) +$", ""),
+            ("(a+)[+]$", ""),
+            ("[(]a+[)]+$", ""),
+            ("\\Q(a+)+\\E", ""),
+            ("(a+)\\Qb\\E+$", ""),
+            ("(?<x>a+)b+$", ""),
+            ("(?#(a+)+$", ""),
+            ("# (a+)+$", "x"),
+        ] {
+            assert!(!Effort::of(pattern, options).endless, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_end_gives_up_after_a_fixed_number_of_calls() {
+        let text = format!("{}dcx", "ab".repeat(50_000));
+        let pattern = "a.*b.*c.*d";
+        let one = Interruptible::compile(pattern, "", Effort::of(pattern, "")).unwrap();
+        assert_eq!(one.find(&text, 0).unwrap(), Err(PCRE2_ERROR_MATCHLIMIT), "outside of any command");
+        let unbroken = within(&mut Oversight::default(), || {
+            oversee(Arc::new(Patience(0)));
+            meter::unbroken(|| one.find(&text, 0))
+        });
+        assert_eq!(unbroken.unwrap(), Err(PCRE2_ERROR_MATCHLIMIT));
+    }
+
+    #[test]
+    fn a_match_begins_at_no_place_within_a_character() {
+        let one = Interruptible::compile("a", "", Effort::of("a", "")).unwrap();
+        assert_eq!(one.find("\u{e9}a", 1).unwrap(), Err(PCRE2_ERROR_BADUTFOFFSET));
+        assert_eq!(one.find("\u{e9}a", 2).unwrap(), Ok(Some(vec![Some((2, 3))])));
     }
 
     #[test]

@@ -28,4 +28,13 @@ assert.commandWorked(places.insert({at: circle}));
 const zigzag = [...Array(6000).keys()].map(i => [i % 2 * 30 + i / 500, i % 2 * 30 - i / 500]);
 endsInTime(db, within({type: "Polygon", coordinates: [[...zigzag, [-40, 60], zigzag[0]]]}));
 
+// Nor can anything end the work while a document is written, so there are only so many edges that may overlap; those of a ring
+// of many do not.
+const comb = [].concat(...[...Array(15000).keys()].map(i => [[i * 0.0005, 0], [i * 0.0005 + 10.00025, 10]]));
+const insert = ring => endsInTime(db, {insert: places.getName(), documents: [{at: {type: "Polygon", coordinates: [ring]}}]}, {whole: true});
+const refused = insert([...comb, [7.5, 0], [7.5, -1], [0, -1], [0, 0]]).writeErrors[0];
+assert.eq(16755, refused.code);
+assert(refused.errmsg.endsWith("Loop is not valid: Too many edges overlap to tell whether they cross"), refused.errmsg.slice(-200));
+assert.eq([undefined, undefined], [round(100000, 0, 0, 5), round(100000, 70, 50, 5)].map(ring => insert(ring).writeErrors));
+
 places.drop();

@@ -7,7 +7,7 @@
 use crate::Geometry;
 use crate::geometry::sphere_point;
 use crate::legacy::{self, Pair};
-use crate::ring;
+use crate::ring::{self, Edges};
 use document::{Doc, Element, Result, ValueRef, bail, meter};
 use s2rst::s2::polyline::Polyline;
 use s2rst::s2::{Loop, Point, Polygon};
@@ -226,5 +226,9 @@ fn crossing(one: &Loop) -> Result<Option<String>> {
     if let Some((i, j)) = ring::repeated_vertices(one)? {
         return Ok(Some(format!("Duplicate vertices: {i} and {j}")));
     }
-    Ok(ring::crossing_edges(one)?.map(|(i, j)| format!("Edges {i} and {j} cross")))
+    Ok(match ring::edges(one)? {
+        Edges::Apart => None,
+        Edges::Cross(i, j) => Some(format!("Edges {i} and {j} cross")),
+        Edges::Crowded => Some("Too many edges overlap to tell whether they cross".to_string()),
+    })
 }

@@ -38,6 +38,15 @@ optimised({$set: {x: {$map: {input: "$n", in: never}}}});
 optimised({$set: {x: {$switch: {branches: [{case: true, then: 1}], default: never}}}});
 optimised({$set: {x: {$convert: {input: "$n", to: "int", onError: never, onNull: 0}}}});
 optimised({$set: {x: {$or: [never, "$n"]}}});
+// All that a condition has is optimised before it is looked at what it chooses.
+optimised({$set: {x: {$cond: [true, 1, never]}}});
+optimised({$set: {x: {$cond: {if: {$eq: [1, 2]}, then: never, else: "$n"}}}});
+// Of the branches of a switch only those that are left by the constants before them.
+const one = {$eq: [1, 1]}, other = {$eq: [1, 2]};
+optimised({$set: {x: {$switch: {branches: [{case: one, then: never}], default: 1}}}});
+optimised({$set: {x: {$switch: {branches: [{case: other, then: 1}], default: never}}}});
+optimised({$set: {x: {$switch: {branches: [{case: "$n", then: 1}, {case: other, then: 1}, {case: "$n", then: never}], default: 1}}}});
+optimised({$set: {x: {$switch: {branches: [{case: {$cond: [true, false, never]}, then: 1}], default: 1}}}});
 
 // What is wrong with the text of a later stage comes first.
 assert.commandFailedWithCode(db.runCommand(pipeline({$set: {x: never}}, {$nothing: 1})), 40324);
@@ -46,7 +55,9 @@ const passes = (...stages) => assert.eq([], assert.commandWorked(db.runCommand(p
 passes({$set: {x: {$divide: ["$n", 0]}}});
 passes({$set: {x: {$switch: {branches: [{case: false, then: never}], default: 1}}}});
 passes({$set: {x: {$switch: {branches: [{case: true, then: 1}, {case: {$gt: [never, 0]}, then: 2}]}}}});
-passes({$set: {x: {$cond: [true, 1, never]}}});
+passes({$set: {x: {$switch: {branches: [{case: other, then: never}], default: 0}}}});
+passes({$set: {x: {$switch: {branches: [{case: "$n", then: 1}, {case: one, then: 2}, {case: never, then: never}], default: "$n"}}}});
+passes({$set: {x: {$cond: ["$n", 1, {$divide: ["$n", 0]}]}}});
 // A pipeline of a join is optimised when it runs.
 passes({$lookup: {from: name, pipeline: [{$set: {x: never}}], as: "joined"}});
 

@@ -1,4 +1,5 @@
-//! `$cond`, `$ifNull`, `$switch`: only the chosen branch is evaluated.
+//! `$cond`, `$ifNull`, `$switch`: only the chosen branch is evaluated. A branch that is constant must have a value whether it is chosen or
+//! not, except behind a constant case of `$switch`.
 
 use super::{Eval, Expression, Node, Variables, Vars, is_nullish, parse};
 use document::{Doc, Document, Result, Value, bail};
@@ -18,14 +19,6 @@ impl Node for Cond {
     }
     fn children(&self) -> Vec<&Expression> {
         vec![&self.test, &self.yes, &self.no]
-    }
-    /// The branches only where the test leaves open which it will be.
-    fn settled(&self) -> Vec<&Expression> {
-        match self.test.as_constant().map(Value::truthy) {
-            None => self.children(),
-            Some(true) => vec![&self.test, &self.yes],
-            Some(false) => vec![&self.test, &self.no],
-        }
     }
     fn name(&self) -> &'static str {
         "$cond"
@@ -106,7 +99,7 @@ impl Node for Switch {
             Some(e) => e.eval(root, vars),
             None => {
                 // The real server notices before it runs when nothing depends on the input.
-                let constant = self.branches.iter().all(|(case, _)| matches!(case, Expression::Constant(_)));
+                let constant = self.branches.iter().all(|(case, _)| case.is_constant());
                 Err(document::Error::new(
                     if constant { 40069 } else { 40066 },
                     "$switch could not find a matching branch for an input, and no default was specified.",
@@ -117,17 +110,20 @@ impl Node for Switch {
     fn children(&self) -> Vec<&Expression> {
         self.branches.iter().flat_map(|(a, b)| [a, b]).chain(&self.default).collect()
     }
-    /// Not what a constant case leaves out.
+    /// Not what a constant case leaves out. The default is, though nothing may be left for it.
     fn settled(&self) -> Vec<&Expression> {
         let mut out: Vec<&Expression> = self.default.iter().collect();
         for (case, then) in &self.branches {
-            match case.as_constant().map(Value::truthy) {
-                Some(false) => {}
-                Some(true) => {
+            out.push(case);
+            match case.constant_truth() {
+                None => out.push(then),
+                Some(Ok(false)) => {}
+                Some(Ok(true)) => {
                     out.push(then);
                     break;
                 }
-                None => out.extend([case, then]),
+                // It fails again where it is looked at, before whatever comes behind it.
+                Some(Err(_)) => break,
             }
         }
         out

@@ -188,6 +188,11 @@ impl Expression {
         }
     }
 
+    /// Its truth where no document has a part in it.
+    fn constant_truth(&self) -> Option<Result<bool>> {
+        self.is_constant().then(|| self.eval_bool(Doc::empty(), &mut Vars::new(0)))
+    }
+
     /// The paths of the root document that evaluation may read; `None` when it may need all of it.
     pub fn needed_fields(&self) -> Option<Vec<String>> {
         let mut out = Vec::new();

@@ -1,4 +1,7 @@
 //! insert into a time series collection: measurements, sorted into buckets, some thousand under one latch.
+//!
+//! What is written is a bucket, and an index refuses it as a whole. So that one measurement is refused and no other, in the order of the
+//! statements, each is looked at by itself before it joins any ([`Refusing`]).
 
 use super::{Series, refuse_transaction};
 use crate::session::Checkout;
@@ -7,11 +10,12 @@ use crate::write::statement::{Outcome, ends_command_of, executed_before, is_stal
 use crate::write::unit::{Origin, WriteUnit};
 use crate::write::update::check_size;
 use crate::{Node, Operation};
-use document::{Doc, DocBuf, ObjectId, Result, bail};
+use document::{Doc, DocBuf, ObjectId, Result, ValueRef, bail};
 use query::timeseries::bucket::{self, Measurement, ROWS_MAX, Room};
 use std::collections::HashMap;
 use std::ops::Range;
-use storage::RecordId;
+use storage::index::{FieldKind, keys};
+use storage::{IndexSpec, RecordId};
 
 /// Measurements that are written in one commit.
 const SLICE: usize = 1000;
@@ -49,6 +53,7 @@ pub(crate) async fn insert(
         let mut groups: Vec<Group> = Vec::new();
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut failed = None;
+        let refusing = Refusing::of(series);
         for index in slice {
             let stmt = statement(index);
             if executed_before(checkout, stmt)?.is_some() {
@@ -56,8 +61,13 @@ pub(crate) async fn insert(
                 outcome.n += 1;
                 continue;
             }
-            match prepared(node, series, documents[index], flags) {
-                Ok(m) => join(&mut groups, &mut places, m, series, (index, stmt)),
+            let prepared = prepared(node, series, documents[index], flags).and_then(|m| {
+                let key = group_key(&m, series);
+                refusing.check(&m, series, places.contains_key(&key))?;
+                Ok((m, key))
+            });
+            match prepared {
+                Ok((m, key)) => join(&mut groups, &mut places, m, key, series, (index, stmt)),
                 Err(e) if stops(op, flags.ordered) => {
                     failed = Some((index, e));
                     break;
@@ -91,18 +101,72 @@ fn prepared(node: &Node, series: &Series, d: Doc<'_>, flags: Flags) -> Result<Me
     bucket::split(stored.doc(), &series.options)
 }
 
+/// The indexes that may refuse a measurement.
+struct Refusing(Vec<IndexSpec>);
+
+impl Refusing {
+    /// Those of a kind of their own, and those of several fields, which may be several arrays. The time is none.
+    fn of(series: &Series) -> Refusing {
+        let times = ["min", "max"].map(|bound| format!("control.{bound}.{}", series.options.time));
+        let refuses = |spec: &IndexSpec| {
+            let fields = spec.fields().iter().filter(|field| !times.contains(&field.path));
+            fields.clone().count() > 1 || fields.into_iter().any(|field| !is_plain(field.kind))
+        };
+        let state = series.buckets.read_unchecked();
+        let specs = state.collection.iter().flat_map(|c| c.indexes()).map(|index| index.spec());
+        Refusing(specs.filter(|spec| refuses(spec)).cloned().collect())
+    }
+
+    /// Looks at a measurement as a bucket of its own. The meta of a bucket that has measurements already is known to be taken.
+    fn check(&self, m: &Measurement, series: &Series, known: bool) -> Result<()> {
+        let of_meta = |spec: &IndexSpec| spec.fields().iter().all(|field| field.names[0] == META);
+        let arrays = holds_array(m.meta.doc()) || holds_array(m.row.doc());
+        let asked = |spec: &&IndexSpec| {
+            let plain = spec.wildcard().is_none() && spec.fields().iter().all(|field| is_plain(field.kind));
+            (arrays || !plain) && !(known && of_meta(spec))
+        };
+        let mut asked = self.0.iter().filter(asked).peekable();
+        if asked.peek().is_none() {
+            return Ok(());
+        }
+        let alone = bucket::build(ObjectId::default(), m.meta.doc(), &[m.row.doc()], &series.options)?;
+        asked.filter(|spec| spec.covers(alone.doc())).try_for_each(|spec| keys::check(spec, alone.doc()))
+    }
+}
+
+/// The field of a bucket that holds what its measurements have in common.
+const META: &str = "meta";
+
+fn is_plain(kind: FieldKind) -> bool {
+    matches!(kind, FieldKind::Ascending | FieldKind::Descending)
+}
+
+fn holds_array(d: Doc<'_>) -> bool {
+    d.iter().any(|e| match e.value() {
+        ValueRef::Array(_) => true,
+        ValueRef::Document(inner) => holds_array(inner),
+        _ => false,
+    })
+}
+
+/// What the measurements of one bucket have in common: window and meta.
+fn group_key(m: &Measurement, series: &Series) -> Vec<u8> {
+    let mut key = Vec::with_capacity(8 + m.meta.bytes().len());
+    key.extend_from_slice(&series.packing.window(m.time).to_be_bytes());
+    key.extend_from_slice(m.meta.bytes());
+    key
+}
+
 fn join(
     groups: &mut Vec<Group>,
     places: &mut HashMap<Vec<u8>, usize>,
     m: Measurement,
+    key: Vec<u8>,
     series: &Series,
     (index, stmt): (usize, i32),
 ) {
-    let window = series.packing.window(m.time);
-    let mut key = Vec::with_capacity(8 + m.meta.bytes().len());
-    key.extend_from_slice(&window.to_be_bytes());
-    key.extend_from_slice(m.meta.bytes());
     let at = places.get(&key).copied().unwrap_or_else(|| {
+        let window = series.packing.window(m.time);
         places.insert(key.clone(), groups.len());
         groups.push(Group { key, meta: m.meta, window, rows: Vec::new(), written: 0 });
         groups.len() - 1
@@ -202,7 +266,7 @@ fn open_bucket(
     let collection = unit.existing()?;
     let uuid = collection.uuid();
     let open = unit.node.series.get(uuid, &group.key).and_then(|id| {
-        let (record, old) = collection.find_id(document::ValueRef::ObjectId(id))?;
+        let (record, old) = collection.find_id(ValueRef::ObjectId(id))?;
         if unit.is_orphan(old) {
             return None;
         }

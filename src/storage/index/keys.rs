@@ -119,6 +119,14 @@ impl KeyBuffer {
     }
 }
 
+/// Whether a document that the index covers has keys in it.
+///
+/// # Errors
+/// Those with which it would be refused when it is written, and those of [`meter::spend`].
+pub fn check(spec: &IndexSpec, doc: Doc<'_>) -> Result<()> {
+    for_each_of_kind(spec, doc, &mut |_| ()).map(drop)
+}
+
 /// Calls `f` with the components of each key of `doc`, whatever the kind of the index.
 fn for_each_of_kind(spec: &IndexSpec, doc: Doc<'_>, f: &mut dyn FnMut(&[ValueRef<'_>])) -> Result<Met> {
     let several = Met { multikey: true, ..Met::default() };

@@ -11,7 +11,7 @@ use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, err};
 
 use crate::catalog::CollectionMeta;
 use crate::index::fill::{Unfilled, fill};
-use crate::index::keys::{Key, KeyBuffer, same_at_paths};
+use crate::index::keys::{KeyBuffer, same_at_paths};
 use crate::index::{
     Index, IndexCursor, IndexInfo, IndexSpec, Met, SpecConflict, conflict, duplicate_key, read_record_id,
 };
@@ -340,6 +340,16 @@ impl Collection {
             }
             before.clear();
             after.clear();
+            if was
+                && will
+                && let Some(met) = after.append_grown_keys(slot, spec, old, new)?
+            {
+                if !index.info().met.holds(&met) {
+                    plan.met.push((slot, met));
+                }
+                missing(index, &mut after, record, &mut plan.added);
+                continue;
+            }
             if was {
                 before.append_keys(slot, spec, old)?;
             }
@@ -701,11 +711,17 @@ fn subtract(a: &KeyBuffer, b: &KeyBuffer, out: &mut KeyBuffer) {
     for key in &a.keys {
         let bytes = a.key(*key);
         if b.keys.binary_search_by(|k| b.key(*k).cmp(bytes)).is_err() {
-            let start = out.bytes.len();
-            out.bytes.extend_from_slice(bytes);
-            let end = out.bytes.len();
-            out.bytes.extend_from_slice(&[0; crate::index::keys::RECORD_ID_ROOM]);
-            out.keys.push(Key { slot: key.slot, start, end });
+            out.push(key.slot, bytes);
+        }
+    }
+}
+
+/// Appends to `out` those of a document's keys that the index, which is not unique, has not.
+fn missing(index: &Index, keys: &mut KeyBuffer, record: RecordId, out: &mut KeyBuffer) {
+    for at in 0..keys.keys.len() {
+        let key = keys.keys[at];
+        if index.tree.get(keys.key_with_record(key, record)).is_none() {
+            out.push(key.slot, keys.key(key));
         }
     }
 }

@@ -81,6 +81,13 @@ impl KeyBuffer {
     pub(crate) fn key(&self, key: Key) -> &[u8] {
         &self.bytes[key.start..key.end]
     }
+    pub(crate) fn push(&mut self, slot: usize, key: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let end = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
+        self.keys.push(Key { slot, start, end });
+    }
     /// The key followed by the record id, for trees that hold both.
     pub(crate) fn key_with_record(&mut self, key: Key, record: u64) -> &[u8] {
         self.bytes[key.end..key.end + RECORD_ID_ROOM].copy_from_slice(&record.to_be_bytes());
@@ -91,6 +98,29 @@ impl KeyBuffer {
     /// A partial index's filter is not asked. The work is not broken off where the operation's time ends: what takes keys out must find all
     /// that were put in.
     pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<Met> {
+        let met = self.append(slot, spec, &mut |push| for_each_of_kind(spec, doc, push).map(Some))?;
+        Ok(met.unwrap_or_default())
+    }
+
+    /// As [`KeyBuffer::append_keys`], but only those keys of `new` that `old` may lack; `None`, and nothing is appended, where they are not
+    /// told from the others.
+    pub(crate) fn append_grown_keys(
+        &mut self,
+        slot: usize,
+        spec: &IndexSpec,
+        old: Doc<'_>,
+        new: Doc<'_>,
+    ) -> Result<Option<Met>> {
+        let Some(layout) = spec.layout().filter(|_| !spec.unique()) else { return Ok(None) };
+        self.append(slot, spec, &mut |push| places::for_each_grown_key(spec, layout, (old, new), push))
+    }
+
+    fn append(
+        &mut self,
+        slot: usize,
+        spec: &IndexSpec,
+        each: &mut dyn FnMut(&mut dyn FnMut(&[ValueRef<'_>])) -> Result<Option<Met>>,
+    ) -> Result<Option<Met>> {
         let first = self.keys.len();
         let mut kinds = Kinds::default();
         let mut push = |components: &[ValueRef<'_>]| {
@@ -101,7 +131,7 @@ impl KeyBuffer {
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
         };
-        let met = meter::unbroken(|| for_each_of_kind(spec, doc, &mut push))?;
+        let met = meter::unbroken(|| each(&mut push))?;
         if self.keys.len() - first > 1 {
             let bytes = &self.bytes;
             let of = |k: &Key| &bytes[k.start..k.end];
@@ -115,7 +145,7 @@ impl KeyBuffer {
             }
             self.keys.truncate(kept);
         }
-        Ok(Met { kinds, ..met })
+        Ok(met.map(|met| Met { kinds, ..met }))
     }
 }
 
@@ -407,7 +437,7 @@ pub(crate) fn same_at_paths(spec: &IndexSpec, a: Doc<'_>, b: Doc<'_>) -> bool {
     }
 }
 
-fn same_at_path(names: &[String], mut a: Doc<'_>, mut b: Doc<'_>) -> bool {
+pub(super) fn same_at_path(names: &[String], mut a: Doc<'_>, mut b: Doc<'_>) -> bool {
     for name in names {
         match (a.element(name), b.element(name)) {
             (None, None) => return true,

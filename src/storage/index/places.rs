@@ -13,7 +13,7 @@ use geo::cells::Layout;
 use geo::region::is_geojson;
 use geo::{Geometry, geojson, legacy};
 
-use super::keys::{Met, for_each_plain_key};
+use super::keys::{Met, for_each_plain_key, same_at_path};
 use super::spec::{FieldKind, IndexSpec};
 
 /// Calls `f` with the components of each key of `doc`. Tells whether there may be several, and of the arrays met.
@@ -26,6 +26,17 @@ pub(super) fn for_each_key<'d>(
     doc: Doc<'d>,
     f: &mut dyn FnMut(&[ValueRef<'d>]),
 ) -> Result<Met> {
+    for_each_key_behind(spec, layout, doc, 0, f)
+}
+
+/// As [`for_each_key`], but of a bucket's measurements only those behind the first so many.
+fn for_each_key_behind<'d>(
+    spec: &IndexSpec,
+    layout: &Layout,
+    doc: Doc<'d>,
+    rows_passed: usize,
+    f: &mut dyn FnMut(&[ValueRef<'d>]),
+) -> Result<Met> {
     let mut arrays = MultikeyPaths::default();
     let mut cells: Vec<Vec<i64>> = Vec::new();
     for (at, field) in spec.fields().iter().enumerate().filter(|(_, field)| field.kind.is_place()) {
@@ -33,7 +44,7 @@ pub(super) fn for_each_key<'d>(
         let mut note = |name| arrays.note(at, name);
         match field.kind {
             FieldKind::MeasuredPlace => {
-                for row in series::bucket::rows(doc)? {
+                for row in series::bucket::rows(doc)?.into_iter().skip(rows_passed) {
                     note(0);
                     let mut take = |v: ValueRef<'_>| cells_of(layout, v, row.doc(), &mut found);
                     values_at(row.doc(), &field.names, 1, &mut note, &mut take)?;
@@ -57,6 +68,29 @@ pub(super) fn for_each_key<'d>(
     arrays.merge(&plain_arrays.renumbered(plain.map(|(at, _)| at)));
     let met = Met::of_arrays(arrays);
     Ok(Met { multikey: met.multikey || several, ..met })
+}
+
+/// Calls `f` with the components of those keys of `new` that `old`, which it has grown out of, may lack. False, and nothing is called, where
+/// more than that may differ.
+///
+/// Finding the cells of all measurements takes long, and a bucket is written again for each few that come to it.
+pub(super) fn for_each_grown_key<'d>(
+    spec: &IndexSpec,
+    layout: &Layout,
+    (old, new): (Doc<'_>, Doc<'d>),
+    f: &mut dyn FnMut(&[ValueRef<'d>]),
+) -> Result<Option<Met>> {
+    // Of several places a document has every combination.
+    let mut places = spec.fields().iter().filter(|field| field.kind.is_place()).map(|field| field.kind);
+    let alone = places.next() == Some(FieldKind::MeasuredPlace) && places.next().is_none();
+    if !alone || !spec.plain_fields().iter().all(|field| same_at_path(&field.names, old, new)) {
+        return Ok(None);
+    }
+    let (before, after) = (series::bucket::rows(old)?, series::bucket::rows(new)?);
+    if !after.starts_with(&before) {
+        return Ok(None);
+    }
+    for_each_key_behind(spec, layout, new, before.len(), f).map(Some)
 }
 
 /// Puts cells and plain components in the order of the index's fields, in every combination.
@@ -179,4 +213,103 @@ fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Re
 
 fn no_place(doc: Doc<'_>, why: &str) -> Result<()> {
     bail!(16755, "Can't extract geo keys: {}  {why}", document::shell::document(&doc.to_document()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::index::{IndexSpec, no_partial_indexes};
+    use crate::snapshot::CollectionView;
+    use crate::{Collection, CollectionMeta};
+    use document::{DocBuf, Document, ObjectId, Value, doc, meter};
+    use series::{Options, bucket};
+
+    /// A bucket's measurements, one of them around each place; every third has none.
+    fn rows(count: i32) -> Vec<DocBuf> {
+        let row = |i: i32| {
+            let (lng, lat) = (f64::from(i % 60), f64::from(i % 7));
+            let corners = [(0.0, 0.0), (9.0, 0.0), (9.0, 9.0), (0.0, 9.0), (0.0, 0.0)];
+            let ring = corners.map(|(x, y)| document::array![lng + x, lat + y]);
+            let ring = Value::Array(ring.to_vec());
+            let mut row = doc! { "t": Value::DateTime(i64::from(i)), "_id": i };
+            if i % 3 != 0 {
+                row.push("p", doc! { "type": "Polygon", "coordinates": Value::Array(vec![ring]) });
+            }
+            row.to_doc_buf()
+        };
+        (0..count).map(row).collect()
+    }
+
+    /// In which the keys of measurements are told from one another.
+    fn told_apart() -> Vec<Document> {
+        vec![doc! { "data.p": "2dsphere_bucket" }, doc! { "meta": 1, "data.p": "2dsphere_bucket" }]
+    }
+
+    fn collection(indexes: Vec<Document>) -> Collection {
+        let mut collection = Collection::new(CollectionMeta::new("t.c", [1; 16]));
+        for key in indexes {
+            let name = key.keys().collect::<Vec<_>>().join("_");
+            let document = doc! { "key": key, "name": name, "2dsphereIndexVersion": 3 };
+            collection.create_index(IndexSpec::parse(&document, &no_partial_indexes).unwrap()).unwrap();
+        }
+        collection
+    }
+
+    fn built(rows: &[DocBuf]) -> DocBuf {
+        let options = Options::of_document(&doc! { "timeField": "t", "metaField": "m" }).unwrap();
+        let meta = doc! { "meta": [1, 2] }.to_doc_buf();
+        let rows: Vec<_> = rows.iter().map(DocBuf::doc).collect();
+        bucket::build(ObjectId::default(), meta.doc(), &rows, &options).unwrap()
+    }
+
+    fn entries(collection: &Collection, slot: usize) -> Vec<Vec<u8>> {
+        let snapshot = collection.snapshot();
+        let mut cursor = snapshot.index_cursor(slot).unwrap();
+        let (mut out, mut next) = (Vec::new(), cursor.first());
+        while let Some(entry) = next {
+            out.push(entry.key.to_vec());
+            next = cursor.next();
+        }
+        out
+    }
+
+    /// A collection with a bucket that has grown, and the work of each step.
+    fn grown(indexes: Vec<Document>, rows: &[DocBuf], steps: &[usize]) -> (Collection, Vec<i64>) {
+        let (mut collection, mut work) = (collection(indexes), Vec::new());
+        let plan = collection.prepare_insert(built(&rows[..steps[0]]).doc()).unwrap();
+        let record = collection.insert(plan, built(&rows[..steps[0]]).doc());
+        for &count in &steps[1..] {
+            let new = built(&rows[..count]);
+            let plan = meter::within(&mut meter::Oversight::default(), || {
+                let plan = collection.prepare_update(record, new.doc());
+                work.push(meter::spent());
+                plan
+            });
+            collection.update(record, plan.unwrap(), new.doc());
+        }
+        (collection, work)
+    }
+
+    #[test]
+    fn a_bucket_that_has_grown_has_the_keys_of_one_written_at_once() {
+        let rows = rows(90);
+        let mut indexes = told_apart();
+        indexes.push(doc! { "control.max.t": -1, "data.p": "2dsphere_bucket" });
+        indexes.push(doc! { "data.p": "2dsphere_bucket", "data.q": "2dsphere_bucket" });
+        let at_once = grown(indexes.clone(), &rows, &[90]).0;
+        // It shrinks on the way, too.
+        let by_and_by = grown(indexes, &rows, &[1, 2, 3, 20, 10, 60, 61, 90]).0;
+        for slot in 0..at_once.indexes().len() {
+            let expected = entries(&at_once, slot);
+            assert_eq!(entries(&by_and_by, slot), expected, "{slot}");
+            assert!(!expected.is_empty(), "{slot}");
+            assert_eq!(by_and_by.indexes()[slot].is_multikey(), at_once.indexes()[slot].is_multikey());
+        }
+    }
+
+    #[test]
+    fn a_measurement_that_comes_to_a_bucket_does_not_cost_what_all_of_it_do() {
+        let rows = rows(200);
+        let (_, work) = grown(told_apart(), &rows, &[1, 199, 200]);
+        assert!(work[1] * 20 < work[0], "{work:?}");
+    }
 }

@@ -278,6 +278,18 @@ const TERM_LEAP_MAX: i64 = 1 << 32;
 /// Share of the election timeout by which its timer is put off at random.
 pub const OFFSET_FRACTION: f64 = 0.15;
 
+/// What a member does wrong, for simulations.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Faults {
+    /// Entries of earlier terms are committed by being counted.
+    pub(super) commits_older_terms: bool,
+    /// Entries are committed that fewer hold than elect.
+    pub(super) counts_thin_majorities: bool,
+    /// The commit point is what was heard last.
+    pub(super) believes_any_commit_point: bool,
+}
+
 /// One member's decisions.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -302,9 +314,8 @@ pub struct Member {
     floor: OpTime,
     /// The first entry of this leader's term.
     first_of_term: Option<OpTime>,
-    /// Faults, for simulations: entries of earlier terms are committed by being counted; and those that fewer hold than elect.
     #[cfg(test)]
-    faults: (bool, bool),
+    faults: Faults,
     rounds: u64,
     election_at: Option<u64>,
     /// When, and why.
@@ -343,7 +354,7 @@ impl Member {
             floor: OpTime::NONE,
             first_of_term: None,
             #[cfg(test)]
-            faults: (false, false),
+            faults: Faults::default(),
             rounds: 0,
             election_at: None,
             takeover: None,
@@ -433,8 +444,8 @@ impl Member {
         self.maintenance
     }
     #[cfg(test)]
-    pub(super) fn set_faults(&mut self, commits_older_terms: bool, counts_thin_majorities: bool) {
-        self.faults = (commits_older_terms, counts_thin_majorities);
+    pub(super) fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
     }
     fn config_version(&self) -> (i64, i64) {
         self.config.as_ref().map_or((-1, -2), |c| (c.term(), c.version()))
@@ -549,10 +560,10 @@ impl Member {
         let reached = self.next.as_ref().map_or(reached, |next| reached.min(self.reached_by_majority(next)));
         let own = reached >= first && reached.term == self.term;
         #[cfg(test)]
-        let own = own || self.faults.0;
+        let own = own || self.faults.commits_older_terms;
         let outvoted = self.commits_thinly() && !self.is_config_held(config);
         #[cfg(test)]
-        let outvoted = outvoted && !self.faults.1;
+        let outvoted = outvoted && !self.faults.counts_thin_majorities;
         if !own || reached <= self.commit || outvoted {
             return Vec::new();
         }
@@ -598,6 +609,10 @@ impl Member {
         }
     }
     fn learn(&mut self, point: OpTime) -> Vec<Action> {
+        #[cfg(test)]
+        if self.faults.believes_any_commit_point && !self.is_leader() {
+            self.commit = point;
+        }
         if self.is_leader() || point <= self.commit {
             return Vec::new();
         }

@@ -1,13 +1,21 @@
 //! Sets of members over a simulated network, from a seed: messages are delayed, reordered and lost, links are cut, members
-//! crash and come back with what was durable. In some worlds leaders change the configuration, a voter at a time. After every event
-//! the invariants of the protocol are checked.
+//! crash and come back with what was durable, and their clocks are apart and go at rates of their own. In some worlds leaders change the
+//! configuration, a voter at a time. At every event the invariants of the protocol are checked:
+//!
+//! ```text
+//! election safety       a term has one leader
+//! leader completeness   a leader has all that is committed when it begins
+//! log matching          what comes before an entry is the same in every log that has it
+//! commit points         one history is committed, and no member's commit point falls while it is up
+//! configurations        a member never goes back to an older one
+//! ```
 //!
 //! The driver here is small and plays the part of `node::replication`: it keeps a log of optimes, fetches, rolls back to the
 //! common point, and stores votes. Faulty drivers, and a faulty member, show that the invariants can fail.
 
 use super::OpTime;
 use super::config::SetConfig;
-use super::member::{Action, Beat, Member, MemberState, Reason, Vote, VoteRequest};
+use super::member::{Action, Beat, Faults, Member, MemberState, Reason, Vote, VoteRequest};
 use document::{Document, Value, doc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +38,12 @@ enum Fault {
     ChangesManyVoters,
     /// Leaders change the configuration before a majority holds the one before, and what is written under it.
     ChangesTooEarly,
+    /// Followers append what a source sends behind what they have, where the two logs differ too.
+    AppendsAnywhere,
+    /// Members take the commit point that they heard last.
+    BelievesAnyCommitPoint,
+    /// Members take the configuration that they heard last.
+    TakesOlderConfigs,
 }
 
 /// How the configuration changes.
@@ -63,8 +77,8 @@ impl Random {
 
 #[derive(Clone, Debug)]
 enum Message {
-    /// With the sender's configuration, by term and version.
-    Beat((i64, i64)),
+    /// With the sender's configuration, by term and version, and when it asks.
+    Beat((i64, i64), u64),
     BeatBack(Box<Beat>, OpTime, Arc<SetConfig>),
     Vote(u64, VoteRequest),
     VoteBack(u64, i64, bool),
@@ -92,6 +106,10 @@ struct Host {
     /// What is to be committed before this leader changes the configuration.
     awaited: Option<OpTime>,
     up: bool,
+    /// The commit point that the member was seen to have, since it started.
+    seen: OpTime,
+    /// How far its clock is ahead, in milliseconds, and how many thousandths it shows of a second.
+    clock: (u64, u64),
 }
 
 impl Host {
@@ -104,11 +122,24 @@ impl Host {
     fn config_version(&self) -> (i64, i64) {
         (self.config.term(), self.config.version())
     }
+    /// What its clock shows.
+    fn time(&self, now: u64) -> u64 {
+        self.clock.0 + now * self.clock.1 / 1000
+    }
     fn last(&self) -> OpTime {
         self.log.last().copied().unwrap_or(OpTime::NONE)
     }
     fn durable(&self) -> OpTime {
         self.durable.checked_sub(1).map_or(OpTime::NONE, |i| self.log[i])
+    }
+}
+
+/// A member's part in a fault.
+fn member_faults(fault: Fault) -> Faults {
+    Faults {
+        commits_older_terms: fault == Fault::CommitsOlderTerms,
+        counts_thin_majorities: fault == Fault::CountsThinMajorities,
+        believes_any_commit_point: fault == Fault::BelievesAnyCommitPoint,
     }
 }
 
@@ -137,6 +168,8 @@ struct World {
     leaders: BTreeMap<i64, usize>,
     /// The committed history, as the leaders that committed it had it.
     committed: Vec<OpTime>,
+    /// What comes before each entry that there is.
+    before: BTreeMap<OpTime, OpTime>,
     clock: u64,
 }
 
@@ -148,11 +181,13 @@ impl World {
         let begins = if changes == Changes::Voters { 3 } else { n };
         let config = Arc::new(config_of(0..begins, arbiter));
         let first = OpTime::new(0, 1);
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let hosts = (0..n).map(|i| {
+            let clock = (random.below(3_600_000), 950 + random.below(100));
             let mut member = Member::new(None, first);
-            member.set_faults(fault == Fault::CommitsOlderTerms, fault == Fault::CountsThinMajorities);
-            member.install(config.clone(), config.index_of_id(i as i64), 0, 0.5);
-            member.set_follower(MemberState::Secondary, 0, 0.1 * i as f64);
+            member.set_faults(member_faults(fault));
+            member.install(config.clone(), config.index_of_id(i as i64), clock.0, 0.5);
+            member.set_follower(MemberState::Secondary, clock.0, 0.1 * i as f64);
             Host {
                 member,
                 log: vec![first],
@@ -161,21 +196,54 @@ impl World {
                 config: config.clone(),
                 awaited: None,
                 up: true,
+                seen: OpTime::NONE,
+                clock,
             }
         });
+        let hosts = hosts.collect();
         World {
-            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            random,
             fault,
             changes,
             now: 1,
-            hosts: hosts.collect(),
+            hosts,
             messages: BTreeMap::new(),
             sent: 0,
             cut: BTreeSet::new(),
             leaders: BTreeMap::new(),
             committed: vec![first],
+            before: BTreeMap::new(),
             clock: 1,
         }
+    }
+
+    fn time(&self, i: usize) -> u64 {
+        self.hosts[i].time(self.now)
+    }
+
+    /// What a member has done is compared with what it had done before.
+    fn check_member(&mut self, i: usize) -> Result<(), String> {
+        let host = &mut self.hosts[i];
+        let commit = host.member.committed();
+        if commit < host.seen {
+            return Err(format!("member {i}'s commit point fell from {:?} to {commit:?}", host.seen));
+        }
+        host.seen = commit;
+        Ok(())
+    }
+
+    /// Notes what comes before the entries from `from` on in a host's log.
+    fn check_log(&mut self, i: usize, from: usize) -> Result<(), String> {
+        for pair in self.hosts[i].log[from.saturating_sub(1)..].windows(2) {
+            let known = *self.before.entry(pair[1]).or_insert(pair[0]);
+            if known != pair[0] {
+                return Err(format!(
+                    "member {i} has {:?} before {:?}, others have {known:?}",
+                    pair[0], pair[1]
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn send(&mut self, from: usize, to: usize, message: Message) {
@@ -203,7 +271,8 @@ impl World {
             match action {
                 Action::StoreVote(vote) => {
                     self.hosts[i].vote = Some(vote);
-                    let more = self.hosts[i].member.vote_stored(vote, self.now);
+                    let now = self.time(i);
+                    let more = self.hosts[i].member.vote_stored(vote, now);
                     self.perform(i, more)?;
                 }
                 Action::AskVotes { round, dry, term } => {
@@ -235,8 +304,11 @@ impl World {
     }
 
     fn install(&mut self, i: usize, config: Arc<SetConfig>) -> Result<(), String> {
-        let (now, offset) = (self.now, self.random.fraction());
+        let (now, offset) = (self.time(i), self.random.fraction());
         let host = &mut self.hosts[i];
+        if super::config::newer(host.config_version(), (config.term(), config.version())) {
+            return Err(format!("member {i} goes back to configuration {}", config.version()));
+        }
         host.config = config.clone();
         let actions = host.member.install(config, host.index_of(i), now, offset);
         self.perform(i, actions)
@@ -278,7 +350,7 @@ impl World {
         }
         self.hosts[i].awaited = None;
         // Writes go on while the set is asked.
-        self.append(i, term);
+        self.append(i, term)?;
         // Who hears of a configuration, and who does not, is what matters.
         if self.random.one_in(2) {
             self.split();
@@ -302,18 +374,19 @@ impl World {
             self.install(i, Arc::new(config))?;
         }
         self.hosts[i].awaited = None;
-        let first = self.append(i, term);
+        let first = self.append(i, term)?;
         self.hosts[i].member.drained(term, first);
         self.progress(i)
     }
 
-    fn append(&mut self, i: usize, term: i64) -> OpTime {
+    fn append(&mut self, i: usize, term: i64) -> Result<OpTime, String> {
         // Clocks of members differ: a time is only above the member's own last one.
         self.clock += self.random.below(3);
         let ts = self.hosts[i].last().ts.max(self.clock.saturating_sub(self.random.below(20))) + 1;
         let entry = OpTime::new(term, ts);
         self.hosts[i].log.push(entry);
-        entry
+        self.check_log(i, self.hosts[i].log.len() - 1)?;
+        Ok(entry)
     }
 
     fn commit(&mut self, i: usize, point: OpTime) -> Result<(), String> {
@@ -347,9 +420,9 @@ impl World {
     }
 
     fn receive(&mut self, from: usize, to: usize, message: Message) -> Result<(), String> {
-        let (now, offset) = (self.now, self.random.fraction());
+        let (now, offset) = (self.time(to), self.random.fraction());
         match message {
-            Message::Beat(config) => self.answer_beat(from, to, config),
+            Message::Beat(config, asked) => self.answer_beat(from, to, config, asked),
             Message::BeatBack(beat, commit, config) => {
                 let mut beat = *beat;
                 if self.fault == Fault::ReportsTooEarly {
@@ -362,7 +435,8 @@ impl World {
                     self.perform(to, actions)?;
                 }
                 let host = &self.hosts[to];
-                if config.is_newer_than(&host.config) && !host.member.is_candidate() {
+                let follows = config.is_newer_than(&host.config) || self.fault == Fault::TakesOlderConfigs;
+                if follows && !host.member.is_candidate() {
                     self.install(to, config)?;
                 }
             }
@@ -400,20 +474,20 @@ impl World {
     }
 
     /// A host that is in no line of its configuration asks, and says nothing.
-    fn answer_beat(&mut self, from: usize, to: usize, config: (i64, i64)) {
-        let now = self.now;
+    fn answer_beat(&mut self, from: usize, to: usize, config: (i64, i64), asked: u64) {
+        let now = self.time(to);
         let host = &mut self.hosts[to];
         if let Some(index) = host.index_of(from) {
             host.member.heard_of(index, now, 0);
         }
         let (ours, is_member) = (host.config_version(), host.member.me().is_some());
         if super::config::newer(config, ours) {
-            self.send(to, from, Message::Beat(ours));
+            self.send(to, from, Message::Beat(ours, now));
         }
         if is_member {
             let host = &self.hosts[to];
             let (commit, config) = (host.member.committed(), host.config.clone());
-            let beat = Box::new(self.beat_of(to));
+            let beat = Box::new(Beat { asked, ..self.beat_of(to) });
             self.send(to, from, Message::BeatBack(beat, commit, config));
         }
     }
@@ -436,7 +510,7 @@ impl World {
 
     fn take_entries(&mut self, from: usize, to: usize, answer: Entries, offset: f64) -> Result<(), String> {
         let Entries { asked, common, entries, commit, term } = answer;
-        let now = self.now;
+        let now = self.time(to);
         let host = &mut self.hosts[to];
         let mut actions = host.member.see_term(term, now, offset);
         // An answer to an earlier question says nothing of what this member has by now, and a source that is not
@@ -449,12 +523,16 @@ impl World {
             if common < host.member.committed() {
                 return Err(format!("member {to} knows what it rolls back to {common:?} to be committed"));
             }
-            host.log.truncate(at + 1);
+            if self.fault != Fault::AppendsAnywhere {
+                host.log.truncate(at + 1);
+            }
             host.durable = host.durable.min(at + 1);
+            let from = host.log.len();
             host.log.extend(entries);
             host.member.primary_is_alive(now, offset);
             actions.extend(host.member.progressed(host.last(), host.durable()));
             actions.extend(host.member.learn_commit_from_source(commit, host.last()));
+            self.check_log(to, from)?;
             self.check_held()?;
         }
         self.perform(to, actions)?;
@@ -490,30 +568,32 @@ impl World {
         }
         let mut member = Member::new(host.vote, host.last());
         let offset = self.random.fraction();
+        let now = self.time(i);
         let host = &mut self.hosts[i];
-        member.set_faults(self.fault == Fault::CommitsOlderTerms, self.fault == Fault::CountsThinMajorities);
-        member.install(host.config.clone(), host.index_of(i), self.now, offset);
-        member.set_follower(MemberState::Secondary, self.now, offset);
+        member.set_faults(member_faults(self.fault));
+        member.install(host.config.clone(), host.index_of(i), now, offset);
+        member.set_follower(MemberState::Secondary, now, offset);
         host.member = member;
+        host.seen = OpTime::NONE;
     }
 
     /// What members do by themselves, at some millisecond.
     fn tick(&mut self, i: usize) -> Result<(), String> {
-        let offset = self.random.fraction();
+        let (now, offset) = (self.time(i), self.random.fraction());
         if self.changes != Changes::Never {
             // An arbiter votes for nobody while it sees a primary.
             let member = &mut self.hosts[i].member;
-            let silent = |p: &super::member::Peer| p.up && p.heard + TIMEOUT < self.now;
+            let silent = |p: &super::member::Peer| p.up && p.heard + TIMEOUT < now;
             let lost: Vec<usize> =
                 member.peers().filter(|(_, p)| silent(p)).map(|(index, _)| index).collect();
             lost.into_iter().for_each(|index| member.lost(index, "silent"));
         }
-        let actions = self.hosts[i].member.tick(self.now, offset);
+        let actions = self.hosts[i].member.tick(now, offset);
         self.perform(i, actions)?;
         if self.random.one_in(8) {
             let config = self.hosts[i].config_version();
             for to in self.others(i) {
-                self.send(i, to, Message::Beat(config));
+                self.send(i, to, Message::Beat(config, now));
             }
         }
         if self.random.one_in(3) {
@@ -522,7 +602,7 @@ impl World {
         }
         if self.hosts[i].member.is_writable() && self.random.one_in(3) {
             let term = self.hosts[i].member.term();
-            self.append(i, term);
+            self.append(i, term)?;
             self.progress(i)?;
         }
         if self.changes != Changes::Never && self.hosts[i].member.is_writable() && self.random.one_in(10) {
@@ -544,8 +624,7 @@ impl World {
             _ => 400,
         };
         if self.random.one_in(often) {
-            let actions =
-                self.hosts[i].member.stand(Reason::StepUpRequest, self.now, offset).unwrap_or_default();
+            let actions = self.hosts[i].member.stand(Reason::StepUpRequest, now, offset).unwrap_or_default();
             self.perform(i, actions)?;
         }
         Ok(())
@@ -594,11 +673,13 @@ impl World {
                 let Some((from, to, message)) = self.messages.remove(&key) else { break };
                 if self.hosts[to].up && self.hosts[from].up && !self.cut.contains(&(from, to)) {
                     self.receive(from, to, message)?;
+                    self.check_member(to)?;
                 }
             }
             for i in 0..self.hosts.len() {
                 if self.hosts[i].up {
                     self.tick(i)?;
+                    self.check_member(i)?;
                 }
             }
         }
@@ -643,6 +724,11 @@ fn histories_agree_whatever_the_network_does() {
     assert!(committed > 40 * seeds && leaders > seeds, "{committed} entries, {leaders} leaders");
 }
 
+/// Whether a fault shows in one of the seeds, by the invariant whose breach these words tell.
+fn is_broken_by<T>(words: &str, simulate: impl Fn(u64) -> Result<T, String>) -> bool {
+    (1..=400).any(|seed| simulate(seed).is_err_and(|error| error.contains(words)))
+}
+
 /// Whether a fault shows in one of the seeds.
 fn is_broken<T, E>(simulate: impl Fn(u64) -> Result<T, E>) -> bool {
     (1..=400).any(|seed| simulate(seed).is_err())
@@ -650,7 +736,7 @@ fn is_broken<T, E>(simulate: impl Fn(u64) -> Result<T, E>) -> bool {
 
 #[test]
 fn a_member_that_forgets_its_vote_makes_two_leaders() {
-    assert!(is_broken(|seed| simulate(seed, Fault::ForgetsVotes)));
+    assert!(is_broken_by("two leaders", |seed| simulate(seed, Fault::ForgetsVotes)));
 }
 
 #[test]
@@ -702,4 +788,19 @@ fn voters_that_change_together_make_majorities_that_do_not_meet() {
 #[test]
 fn configurations_that_follow_one_another_too_early_make_majorities_that_do_not_meet() {
     assert!(is_broken(|seed| simulate_changes(seed, Fault::ChangesTooEarly)));
+}
+
+#[test]
+fn entries_that_are_appended_anywhere_have_different_pasts() {
+    assert!(is_broken_by("others have", |seed| simulate(seed, Fault::AppendsAnywhere)));
+}
+
+#[test]
+fn a_commit_point_that_is_believed_unseen_falls() {
+    assert!(is_broken_by("commit point fell", |seed| simulate(seed, Fault::BelievesAnyCommitPoint)));
+}
+
+#[test]
+fn a_configuration_that_is_taken_unseen_is_an_older_one() {
+    assert!(is_broken_by("goes back", |seed| simulate_changes(seed, Fault::TakesOlderConfigs)));
 }

@@ -149,9 +149,14 @@ mod tests {
         let mut ours = Command::new("sleep").arg("60").env("JSTEST_MARK", &value).spawn().unwrap();
         let other = format!("{value}0");
         let mut others = Command::new("sleep").arg("60").env("JSTEST_MARK", other).spawn().unwrap();
+        // A process that has just begun shows no environment yet.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while mark(&value, false).processes().len() < 2 && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(mark(&value, false).processes().len(), 2);
         let found = mark(&value, true).processes();
         assert_eq!(found.iter().map(|p| p.pid).collect::<Vec<_>>(), [ours.id() as i32]);
-        assert_eq!(mark(&value, false).processes().len(), 2);
         assert_eq!(mark(&value, true).kill_all().len(), 1);
         assert!(!ours.wait().unwrap().success());
         assert!(others.try_wait().unwrap().is_none());

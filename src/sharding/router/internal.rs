@@ -4,7 +4,8 @@
 //! ```text
 //! attempt   a child of the client's session ({id, uid, txnNumber, txnUUID}) begins on every shard the statement asks; where
 //!           none of several has a document, again at one cluster time: it may have moved from one to another between them
-//! commit    nothing written      all parts let go
+//! commit    nothing written      commitTransaction to all with the client's write concern, for what they have read; all parts
+//!                                let go where that asks for no more than one member
 //!           one shard wrote      commitTransaction to those that have read; when all have, to the one that wrote
 //!           several wrote        two-phase, by the coordinator shard
 //! failed    aborted everywhere; tried again under a new child where the reason passes
@@ -22,7 +23,7 @@
 
 use super::one_document::{Statement, takes_id};
 use super::task::{Retry, Task, is_stale};
-use super::transaction::{CommitPath, Transaction};
+use super::transaction::{CommitPath, Transaction, worst_concern};
 use crate::chunk::ShardId;
 use document::error::{NETWORK, NOT_PRIMARY, SNAPSHOT};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
@@ -152,7 +153,17 @@ fn child_session(task: &Task<'_>) -> SessionId {
 /// Commits what an attempt has done. The reply is the attempt's, with the write concern error of the commit.
 async fn commit(task: &Task<'_>, transaction: &Arc<Transaction>, reply: DocBuf) -> Result<DocBuf> {
     let committed = match transaction.commit_path() {
-        CommitPath::None | CommitPath::ReadOnly(_) => return Ok(reply),
+        CommitPath::None => return Ok(reply),
+        CommitPath::ReadOnly(_) if !waits_for_others(task) => return Ok(reply),
+        CommitPath::ReadOnly(shards) => {
+            // What was not there, or was as it should be, may be so because of a write that is rolled back yet.
+            let commit = transaction.ending(with_concern(task, doc! { "commitTransaction": 1 }));
+            let read = join_all(shards.iter().map(|shard| finish(task, shard, &commit))).await;
+            let read = read.into_iter().collect::<Result<Vec<_>>>()?;
+            read.iter().try_for_each(|reply| still_led(reply.doc()))?;
+            transaction.hand_over();
+            Ok(worst_concern(read))
+        }
         CommitPath::Unknown => {
             return Err(err!(NO_SUCH_TRANSACTION, "a shard has not said what it did for the statement"));
         }
@@ -200,6 +211,14 @@ pub(super) fn still_led(reply: Doc<'_>) -> Result<()> {
         true => Err(error),
         false => Ok(()),
     }
+}
+
+/// Whether the client's write concern, or the default, asks for more than that the shards' primaries have answered.
+fn waits_for_others(task: &Task<'_>) -> bool {
+    let own = task.get("writeConcern").and_then(|v| v.as_document()).filter(|d| !d.is_empty());
+    // One that cannot be read was refused before.
+    let own = own.and_then(|concern| WriteConcern::parse(concern).ok());
+    own.is_none_or(|concern| concern.journal || !matches!(concern.w, WriteAck::Nodes(0 | 1)))
 }
 
 fn with_concern(task: &Task<'_>, mut command: Document) -> Document {

@@ -677,7 +677,7 @@ async fn read_parts(task: &Task<'_>, t: &Transaction, shards: &[ShardId]) -> Res
 }
 
 /// The reply to show: one with a write concern error if there is one.
-fn worst_concern(mut replies: Vec<DocBuf>) -> DocBuf {
+pub(super) fn worst_concern(mut replies: Vec<DocBuf>) -> DocBuf {
     let at = replies.iter().position(|r| r.doc().get("writeConcernError").is_some()).unwrap_or(0);
     match replies.is_empty() {
         true => super::body::ok_reply(Document::new()),

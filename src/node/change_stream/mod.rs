@@ -22,7 +22,18 @@ pub use event::Watch;
 pub use scope::Scope;
 pub use stream::ChangeStreamRows;
 
-use document::{Error, codes, error};
+use document::{Doc, Error, Result, codes, error};
+
+/// A stream goes on when its collection is another: no UUID can be asked for.
+///
+/// # Errors
+/// 4928900
+pub fn refuse_uuid(body: Doc<'_>) -> Result<()> {
+    match body.get_present("collectionUUID") {
+        Some(_) => Err(Error::new(4928900, "collectionUUID is not supported beside $changeStream")),
+        None => Ok(()),
+    }
+}
 
 /// An error of a stream's command, with what it means to a driver: whether to resume.
 pub fn labelled(e: Error) -> Error {

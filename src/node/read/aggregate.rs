@@ -598,6 +598,19 @@ pub fn check_level(op: &Operation, pipeline: Doc<'_>) -> Result<()> {
     }
 }
 
+/// Refuses what does not go with the first stage.
+fn refuse_beside_first(op: &Operation, stage: Option<&str>, body: Doc<'_>) -> Result<()> {
+    match stage {
+        Some("$planCacheStats")
+            if !matches!(op.read_concern.level, ReadLevel::Local) && op.received.shard.is_none() =>
+        {
+            bail!(INVALID_OPTIONS, "$planCacheStats cannot run with a readConcern other than 'local'")
+        }
+        Some("$changeStream") => change_stream::refuse_uuid(body),
+        _ => Ok(()),
+    }
+}
+
 /// Runs an `aggregate` command; writes the reply's `cursor`, or the explanation asked for.
 pub async fn aggregate(
     node: &Arc<Node>,
@@ -613,12 +626,7 @@ pub async fn aggregate(
     node.check_write_concern(op)?;
     node.heed_query_settings(op, &asked.ns, request.body)?;
     let first = asked.pipeline.first().and_then(Value::as_document).and_then(Document::first);
-    if first.is_some_and(|(name, _)| name == "$planCacheStats")
-        && !matches!(op.read_concern.level, ReadLevel::Local)
-        && op.received.shard.is_none()
-    {
-        bail!(INVALID_OPTIONS, "$planCacheStats cannot run with a readConcern other than 'local'");
-    }
+    refuse_beside_first(op, first.map(|(name, _)| name), request.body)?;
     if asked.explain {
         let reply =
             super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;

@@ -105,15 +105,49 @@ fn check_pipeline(body: Doc<'_>) -> Result<()> {
         );
     }
     let Some(ValueRef::Array(stages)) = body.get("pipeline") else { return Ok(()) };
-    for stage in stages.iter() {
-        let name = stage.value().as_document().and_then(|d| d.iter().next()).map(|e| e.name());
-        if let Some(name) = name.filter(|n| STAGES.contains(n)) {
+    check_stages(stages)
+}
+
+/// What a stage runs inside reads the same snapshot, and may do no more than the stage.
+fn check_stages(stages: Doc<'_>) -> Result<()> {
+    for stage in stages.iter().filter_map(|e| e.value().as_document()?.iter().next()) {
+        let name = stage.name();
+        if STAGES.contains(&name) {
             bail!(
                 OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
                 "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a \
                  multi-document transaction."
             );
         }
+        let Some(spec) = stage.value().as_document() else { continue };
+        for inner in spec.iter().filter(|e| name == "$facet" || (name == "$lookup" && e.name() == "pipeline")) {
+            if let ValueRef::Array(stages) = inner.value() {
+                check_stages(stages)?;
+            }
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{codes, doc};
+
+    #[test]
+    fn a_stage_that_no_transaction_runs_is_none_in_another_stage_either() {
+        let code = |stage: document::Document| {
+            let body = doc! { "aggregate": "c", "pipeline": vec![doc! { "$match": {} }, stage], "cursor": {} };
+            check_pipeline(body.to_doc_buf().doc()).err().map(|e| e.code)
+        };
+        let stats = doc! { "$collStats": {} };
+        let lookup = |stage: document::Document| doc! { "$lookup": { "from": "d", "as": "a", "pipeline": [stage] } };
+        let refused = Some(codes::OPERATION_NOT_SUPPORTED_IN_TRANSACTION);
+        assert_eq!(code(stats.clone()), refused);
+        assert_eq!(code(lookup(stats.clone())), refused);
+        assert_eq!(code(doc! { "$facet": { "a": [{ "$match": {} }], "b": [{ "$unionWith": "d" }] } }), refused);
+        assert_eq!(code(lookup(lookup(doc! { "$facet": { "a": [stats.clone()] } }))), refused);
+        assert_eq!(code(lookup(doc! { "$match": { "a": [stats.clone()] } })), None);
+        assert_eq!(code(doc! { "$project": { "pipeline": [stats] } }), None);
+    }
 }

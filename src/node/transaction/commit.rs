@@ -213,7 +213,8 @@ impl Node {
     /// Returns the prepare timestamp.
     ///
     /// # Errors
-    /// Those of [`Node::enter_transaction`]; OperationNotSupportedInTransaction (263) when it made a collection.
+    /// Those of [`Node::enter_transaction`]; OperationNotSupportedInTransaction (263) when it made a collection;
+    /// ReadConcernMajorityNotEnabled (148) beside an arbiter.
     pub async fn prepare_transaction(
         self: &Arc<Node>,
         op: &Arc<Operation>,
@@ -243,6 +244,12 @@ impl Node {
         if t.failed.load(Ordering::SeqCst) {
             return Err(t.no_such_transaction());
         }
+        // Where one data-bearing member is away, what is prepared is not committed, and keeps its locks until it is back.
+        let standing = self.replication.standing();
+        if standing.config.as_deref().is_some_and(|c| c.members().iter().any(|m| m.arbiter)) {
+            bail!(READ_CONCERN_MAJORITY_NOT_ENABLED, "A set with an arbiter prepares no transactions");
+        }
+        drop(standing);
         let creates = t.state.lock().writes.iter().any(|w| w.get("op").and_then(|v| v.as_str()) == Some("c"));
         if creates {
             bail!(

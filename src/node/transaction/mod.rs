@@ -78,6 +78,7 @@ pub struct Transaction {
     /// How long a statement waits for a namespace that a migration has in its critical section: what the transaction holds
     /// elsewhere may be what another migration waits for.
     section_timeout: Duration,
+    bytes_max: u64,
     /// No later than this was it placed which documents it reads here: what has come to this shard afterwards it misses.
     placed_at: Timestamp,
     /// What it reads; `None` for one that was prepared before a restart: it takes no statement any more.
@@ -103,6 +104,8 @@ struct State {
     rebuilt: BTreeMap<String, Frozen>,
     /// Its changes in order, as operations of an `applyOps`.
     writes: Vec<DocBuf>,
+    /// How large they are together.
+    bytes: u64,
     locks: Vec<Lock>,
     /// Its prepare entry is about to be appended: whoever reads at a time that has passed must wait for the outcome.
     preparing: bool,
@@ -314,7 +317,8 @@ impl Transaction {
         let write = slot.read_live(op, received, Access::Write, |live| {
             let mut state = self.state.lock();
             self.branch(&mut state, slot, live)?;
-            let State { branches, writes, locks, .. } = &mut *state;
+            let State { branches, writes, bytes, locks, .. } = &mut *state;
+            let before = writes.len();
             let Some(branch) = branches.get_mut(&slot.ns) else {
                 bail!(INTERNAL_ERROR, "a branch that was made is gone")
             };
@@ -323,10 +327,15 @@ impl Transaction {
                 table: &node.transactions.locks,
                 live,
                 base: &branch.base,
-                writes,
+                writes: &mut *writes,
                 locks,
             };
-            WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f)
+            let done = WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f)?;
+            *bytes += writes[before..].iter().map(|w| w.bytes().len() as u64).sum::<u64>();
+            match *bytes > self.bytes_max {
+                true => Err(self.too_large()),
+                false => Ok(done),
+            }
         });
         self.not_behind_section(slot, write).await
     }
@@ -381,6 +390,13 @@ impl Transaction {
         Ok(live.placement.clone())
     }
 
+    fn too_large(&self) -> Error {
+        err!(
+            TRANSACTION_TOO_LARGE,
+            "A transaction may write no more than {} bytes (transactionSizeLimitBytes)",
+            self.bytes_max
+        )
+    }
     fn no_such_transaction(&self) -> Error {
         err!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", self.number)
     }

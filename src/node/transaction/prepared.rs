@@ -185,6 +185,7 @@ impl Node {
             expires_ms: i64::MAX,
             lock_timeout: None,
             section_timeout: std::time::Duration::MAX,
+            bytes_max: u64::MAX,
             placed_at: Timestamp::MAX,
             moment: None,
             node: Weak::new(),

@@ -32,6 +32,8 @@ pub struct Limits {
     pub lock_timeout: Option<Duration>,
     /// `metadataRefreshInTransactionMaxWaitBehindCritSecMS`.
     pub section_timeout: Duration,
+    /// `transactionSizeLimitBytes`: how much a transaction may write.
+    pub bytes_max: u64,
     /// Members of a cluster begin again what their router sends anew.
     pub may_restart: bool,
 }
@@ -205,6 +207,7 @@ impl Node {
             expires_ms: now.saturating_add(limits.lifetime.as_millis() as i64),
             lock_timeout: limits.lock_timeout,
             section_timeout: limits.section_timeout,
+            bytes_max: limits.bytes_max,
             placed_at,
             moment: Some(moment),
             node: Arc::downgrade(self),
@@ -357,6 +360,7 @@ impl Node {
             expires_ms: i64::MAX,
             lock_timeout: None,
             section_timeout: Duration::MAX,
+            bytes_max: u64::MAX,
             placed_at,
             moment: Some(moment),
             node: Arc::downgrade(self),

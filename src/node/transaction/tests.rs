@@ -19,6 +19,7 @@ const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(60),
     lock_timeout: Some(Duration::from_millis(5)),
     section_timeout: Duration::from_millis(500),
+    bytes_max: u64::MAX,
     may_restart: false,
 };
 
@@ -533,6 +534,38 @@ async fn what_was_forgotten_is_reaped_and_what_was_killed_is_gone() {
     assert_eq!(node.reap_transactions(), 1);
     assert_eq!(code(a.commit().await), codes::NO_SUCH_TRANSACTION);
     assert!(node.transactions.locks.is_empty());
+}
+
+#[tokio::test]
+async fn a_transaction_writes_no_more_than_its_limit() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin();
+    let limits = Limits { bytes_max: 5000, ..LIMITS };
+    let mut refused = Vec::new();
+    for id in 2..5 {
+        let body = a.body(insert("c", doc! {"_id": id, "x": "x".repeat(2000)}));
+        let op = operation(&body);
+        let wanted = match id {
+            2 => Wanted::Start { may_restart: false },
+            _ => Wanted::Continue,
+        };
+        let Admitted::Run(entered) = node.enter_transaction(&op, wanted, limits).await.unwrap() else {
+            panic!("no repetition")
+        };
+        let done = run(&node, &op, &body).await;
+        entered.leave(done.is_ok());
+        refused.push(match done {
+            Ok(reply) => reply.get_array("writeErrors").map_or(0, |errors| {
+                errors[0].as_document().and_then(|e| e.get_i64("code")).unwrap_or(-1) as i32
+            }),
+            Err(e) => e.code,
+        });
+    }
+    assert_eq!(refused, [0, 0, codes::TRANSACTION_TOO_LARGE]);
+    assert_eq!(code(a.commit().await), codes::NO_SUCH_TRANSACTION);
+    assert_eq!(all(&node, "t.c").len(), 1);
 }
 
 #[tokio::test]

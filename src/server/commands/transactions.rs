@@ -71,6 +71,7 @@ pub fn limits(service: &Service) -> Limits {
         lifetime: Duration::from_secs(parameters.int("transactionLifetimeLimitSeconds").max(1) as u64),
         lock_timeout: u64::try_from(wait).ok().map(Duration::from_millis),
         section_timeout: Duration::from_millis(behind_section),
+        bytes_max: u64::try_from(parameters.int("transactionSizeLimitBytes")).unwrap_or(u64::MAX),
         may_restart: service.role == Roles::SHARD || service.role == Roles::CONFIG,
     }
 }

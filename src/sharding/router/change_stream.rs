@@ -29,7 +29,7 @@ use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc};
 use futures::future::join_all;
 use node::change_stream::event::Event;
-use node::change_stream::{Delivery, Scope, Watch, labelled};
+use node::change_stream::{Delivery, Scope, Watch, labelled, refuse_uuid};
 use node::operation::ReadLevel;
 use query::change_stream::{Spec, Start, Token, split};
 use query::pipeline::{Pipeline, Run, optimize, parse};
@@ -112,6 +112,7 @@ async fn open_stream(task: &Task<'_>, ns: &str, stages: &[Value], size: Option<u
 }
 
 fn check(task: &Task<'_>, spec: &Spec) -> Result<()> {
+    refuse_uuid(task.body())?;
     if spec.show_migration_events {
         return Err(Error::new(31123, "Change streams from mongos may not show migration events"));
     }

@@ -174,6 +174,7 @@ async fn the_end_of_a_transaction_that_its_session_has_left_behind_is_too_old() 
         lifetime: std::time::Duration::from_secs(1),
         lock_timeout: None,
         section_timeout: std::time::Duration::MAX,
+        bytes_max: u64::MAX,
         may_restart: true,
     };
     for participants in [vec![], vec!["a".to_string(), "b".to_string()]] {

@@ -11,6 +11,7 @@ pub(super) const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(60),
     lock_timeout: Some(Duration::from_millis(5)),
     section_timeout: Duration::from_millis(500),
+    bytes_max: u64::MAX,
     may_restart: false,
 };
 

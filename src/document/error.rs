@@ -363,6 +363,7 @@ codes! {
     RESHARD_COLLECTION_ABORTED 341 "ReshardCollectionAborted" 0;
     RESHARDING_CRITICAL_SECTION_TIMEOUT 342 "ReshardingCriticalSectionTimeout" 0;
     SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD 343 "ShardCannotRefreshDueToLocksHeld" 0;
+    API_MISMATCH_ERROR 347 "APIMismatchError" 0;
     KEY_PATTERN_SHORTER_THAN_BOUND 349 "KeyPatternShorterThanBound" 0;
     PLACEMENT_VERSION_REFRESH_CANCELED 360 "PlacementVersionRefreshCanceled" 0;
     COLLECTION_UUID_MISMATCH 361 "CollectionUUIDMismatch" 0;

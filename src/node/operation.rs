@@ -120,6 +120,56 @@ pub struct SessionFields {
     pub start_transaction: bool,
     /// `stmtId` / `stmtIds` of a retryable write; empty means 0, 1, 2, ...
     pub stmt_ids: Vec<i32>,
+    pub api: ApiParameters,
+}
+
+/// `apiVersion`, `apiStrict` and `apiDeprecationErrors`. All commands of a transaction carry the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ApiParameters {
+    version: Option<u32>,
+    strict: Option<bool>,
+    deprecation_errors: Option<bool>,
+}
+
+impl ApiParameters {
+    /// The dispatcher refuses what is no version or no flag.
+    fn set(&mut self, name: &[u8], v: ValueRef<'_>) {
+        match name {
+            b"apiVersion" => self.version = v.as_str().and_then(|v| v.parse().ok()),
+            b"apiStrict" => self.strict = v.as_bool(),
+            _ => self.deprecation_errors = v.as_bool(),
+        }
+    }
+
+    /// Whether a later command may carry these, when the first of its transaction has carried `first`.
+    ///
+    /// # Errors
+    /// APIMismatchError (347).
+    pub fn check_same(self, first: ApiParameters) -> Result<()> {
+        match self == first {
+            true => Ok(()),
+            false => bail!(
+                API_MISMATCH_ERROR,
+                "All commands of a transaction carry the API parameters of its first, which are {first}; this one has {self}"
+            ),
+        }
+    }
+}
+
+impl std::fmt::Display for ApiParameters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = Document::new();
+        if let Some(version) = self.version {
+            shown.push("apiVersion", version.to_string());
+        }
+        if let Some(strict) = self.strict {
+            shown.push("apiStrict", strict);
+        }
+        if let Some(errors) = self.deprecation_errors {
+            shown.push("apiDeprecationErrors", errors);
+        }
+        f.write_str(&document::shell::value(&Value::Document(shown)))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -513,6 +563,7 @@ struct SessionArguments {
     autocommit: Option<bool>,
     start_transaction: bool,
     stmt_ids: Vec<i32>,
+    api: ApiParameters,
 }
 
 impl SessionArguments {
@@ -545,7 +596,7 @@ impl SessionArguments {
     }
     /// What was read, where it goes together.
     fn finish(self) -> Result<Option<SessionFields>> {
-        let SessionArguments { lsid, txn_number, autocommit, start_transaction, stmt_ids } = self;
+        let SessionArguments { lsid, txn_number, autocommit, start_transaction, stmt_ids, api } = self;
         if autocommit.is_some() && txn_number.is_none() {
             bail!(INVALID_OPTIONS, "'autocommit' field requires a transaction number to also be specified");
         }
@@ -557,7 +608,7 @@ impl SessionArguments {
         }
         match lsid {
             Some(lsid) => {
-                Ok(Some(SessionFields { lsid, txn_number, autocommit, start_transaction, stmt_ids }))
+                Ok(Some(SessionFields { lsid, txn_number, autocommit, start_transaction, stmt_ids, api }))
             }
             None if txn_number.is_some() => {
                 bail!(INVALID_OPTIONS, "Transaction number requires a session ID to also be specified")
@@ -683,6 +734,7 @@ impl Operation {
                 (b"lsid", v) => session.set_lsid(v)?,
                 (b"txnNumber", v) => session.set_txn_number(v)?,
                 (b"autocommit" | b"startTransaction", v) => session.set_flag(e.name(), v)?,
+                (b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors", v) => session.api.set(name, v),
                 (b"stmtId", v) => session.add_statement(v),
                 (b"stmtIds", ValueRef::Array(a)) => a.iter().for_each(|e| session.add_statement(e.value())),
                 (b"writeConcern", v) => op.write_concern = WriteConcern::parse(object(e.name(), v)?)?,

@@ -120,7 +120,8 @@ fn check_stages(stages: Doc<'_>) -> Result<()> {
             );
         }
         let Some(spec) = stage.value().as_document() else { continue };
-        for inner in spec.iter().filter(|e| name == "$facet" || (name == "$lookup" && e.name() == "pipeline")) {
+        for inner in spec.iter().filter(|e| name == "$facet" || (name == "$lookup" && e.name() == "pipeline"))
+        {
             if let ValueRef::Array(stages) = inner.value() {
                 check_stages(stages)?;
             }
@@ -137,15 +138,20 @@ mod tests {
     #[test]
     fn a_stage_that_no_transaction_runs_is_none_in_another_stage_either() {
         let code = |stage: document::Document| {
-            let body = doc! { "aggregate": "c", "pipeline": vec![doc! { "$match": {} }, stage], "cursor": {} };
+            let body =
+                doc! { "aggregate": "c", "pipeline": vec![doc! { "$match": {} }, stage], "cursor": {} };
             check_pipeline(body.to_doc_buf().doc()).err().map(|e| e.code)
         };
         let stats = doc! { "$collStats": {} };
-        let lookup = |stage: document::Document| doc! { "$lookup": { "from": "d", "as": "a", "pipeline": [stage] } };
+        let lookup =
+            |stage: document::Document| doc! { "$lookup": { "from": "d", "as": "a", "pipeline": [stage] } };
         let refused = Some(codes::OPERATION_NOT_SUPPORTED_IN_TRANSACTION);
         assert_eq!(code(stats.clone()), refused);
         assert_eq!(code(lookup(stats.clone())), refused);
-        assert_eq!(code(doc! { "$facet": { "a": [{ "$match": {} }], "b": [{ "$unionWith": "d" }] } }), refused);
+        assert_eq!(
+            code(doc! { "$facet": { "a": [{ "$match": {} }], "b": [{ "$unionWith": "d" }] } }),
+            refused
+        );
         assert_eq!(code(lookup(lookup(doc! { "$facet": { "a": [stats.clone()] } }))), refused);
         assert_eq!(code(lookup(doc! { "$match": { "a": [stats.clone()] } })), None);
         assert_eq!(code(doc! { "$project": { "pipeline": [stats] } }), None);

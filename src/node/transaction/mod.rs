@@ -36,7 +36,7 @@ pub(crate) use prepared::Area;
 pub use session::{Admitted, Entered, Limits};
 
 use crate::namespace::{Access, Placement, Slot, SlotState};
-use crate::operation::{Operation, ReadConcern, ReadLevel, Received, SessionId};
+use crate::operation::{ApiParameters, Operation, ReadConcern, ReadLevel, Received, SessionId};
 use crate::past::Moment;
 use crate::snapshots::Frozen;
 use crate::write::statement::is_stale;
@@ -70,6 +70,8 @@ pub struct Transaction {
     pub session: SessionId,
     pub number: i64,
     pub read_concern: ReadConcern,
+    /// What its first command carried.
+    api: ApiParameters,
     started: Instant,
     started_ms: i64,
     expires_ms: i64,

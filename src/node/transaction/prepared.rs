@@ -11,7 +11,7 @@ use super::commit::target;
 use super::locks::Lock;
 use super::{Prepared, State, Transaction};
 use crate::Node;
-use crate::operation::{Operation, ReadConcern, SessionId};
+use crate::operation::{ApiParameters, Operation, ReadConcern, SessionId};
 use document::{DocBuf, Result, Timestamp, err};
 use parking_lot::Mutex;
 use runtime::Instant;
@@ -180,6 +180,7 @@ impl Node {
             session: id,
             number: open.txn_number,
             read_concern: ReadConcern::LOCAL,
+            api: ApiParameters::default(),
             started: Instant::now(),
             started_ms: now,
             expires_ms: i64::MAX,

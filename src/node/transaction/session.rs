@@ -2,7 +2,7 @@
 
 use super::{State, Transaction, Transactions, catalog_has_changed, check_catalog};
 use crate::namespace::{Access, Placement};
-use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
+use crate::operation::{ApiParameters, Operation, ReadLevel, SessionFields, SessionId};
 use crate::past::Moment;
 use crate::session::{Checkout, SessionSlot};
 use crate::snapshots::Frozen;
@@ -56,13 +56,19 @@ pub struct Entered {
     _checkout: OwnedMutexGuard<()>,
 }
 
+/// What the operation's client has said of the API. Routers look at what theirs say, and of other nodes nobody asks it.
+fn api_of_client(op: &Operation) -> ApiParameters {
+    let of_client = !op.client.internal.load(Ordering::Relaxed);
+    op.session.as_ref().filter(|_| of_client).map(|s| s.api).unwrap_or_default()
+}
+
 impl Node {
     /// Checks the operation's session out and finds or begins its transaction.
     ///
     /// # Errors
     /// IllegalOperation (20) on a node that is no member of a set, those of [`protocol::session::Session::admit`], those
     /// of the read concern, an interrupt while another operation holds the session, InterruptedDueToReplStateChange (11602)
-    /// when the node has stepped down and what is prepared there is the log's.
+    /// when the node has stepped down and what is prepared there is the log's, APIMismatchError (347).
     pub async fn enter_transaction(
         self: &Arc<Node>,
         op: &Arc<Operation>,
@@ -116,6 +122,7 @@ impl Node {
                             "Transaction with {{ txnNumber: {number} }} has been aborted."
                         )
                     };
+                    api_of_client(op).check_same(t.api)?;
                     return Ok(Admitted::Run(self.entered(op, session.clone(), t, checkout)));
                 }
                 Admission::Begin => {
@@ -202,6 +209,7 @@ impl Node {
             session: session.id,
             number,
             read_concern: concern.clone(),
+            api: api_of_client(op),
             started: Instant::now(),
             started_ms: now,
             expires_ms: now.saturating_add(limits.lifetime.as_millis() as i64),
@@ -355,6 +363,7 @@ impl Node {
             session: SessionId::of_client([0; 16], crate::operation::NO_USER),
             number: -1,
             read_concern: op.read_concern.clone(),
+            api: ApiParameters::default(),
             started: Instant::now(),
             started_ms: self.now_ms(),
             expires_ms: i64::MAX,

@@ -569,6 +569,27 @@ async fn a_transaction_writes_no_more_than_its_limit() {
 }
 
 #[tokio::test]
+async fn all_commands_of_a_transaction_carry_the_same_api_parameters() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    let find = doc! {"find": "c", "apiVersion": "1", "apiStrict": false};
+    a.begin().run(find.clone()).await.unwrap();
+    for other in [
+        doc! {"find": "c"},
+        doc! {"find": "c", "apiVersion": "1"},
+        doc! {"find": "c", "apiVersion": "1", "apiStrict": true},
+        doc! {"find": "c", "apiVersion": "1", "apiStrict": false, "apiDeprecationErrors": false},
+    ] {
+        assert_eq!(code(a.run(other).await), codes::API_MISMATCH_ERROR);
+    }
+    a.run(find).await.unwrap();
+    assert_eq!(code(a.commit().await), codes::API_MISMATCH_ERROR);
+    let commit = a.body(doc! {"commitTransaction": 1, "apiVersion": "1", "apiStrict": false});
+    node.commit_transaction(&operation(&commit), None, LIMITS).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_catalog_change_waits_for_the_transaction_and_makes_its_snapshot_old() {
     let node = testing::node(Some("rs"));
     plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();

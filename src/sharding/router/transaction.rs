@@ -29,7 +29,7 @@ use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value
 use futures::future::join_all;
 use metrics::{CommitType, Metrics, Outcome, Progress};
 use node::Operation;
-use node::operation::{ReadLevel, SessionId};
+use node::operation::{ApiParameters, ReadLevel, SessionId};
 use parking_lot::Mutex;
 use protocol::transaction::Phase;
 use runtime::Instant;
@@ -64,6 +64,8 @@ pub struct Transaction {
 struct State {
     number: i64,
     phase: Phase,
+    /// What its first statement carried.
+    api: ApiParameters,
     used: Instant,
     /// The connection of its last statement.
     used_by: i64,
@@ -142,7 +144,8 @@ impl Transactions {
     /// Makes the operation a statement of its transaction: the first begins it, at the cluster time `now`.
     ///
     /// # Errors
-    /// TransactionTooOld (225), ConflictingOperationInProgress (117), NoSuchTransaction (251), TransactionCommitted (256).
+    /// TransactionTooOld (225), ConflictingOperationInProgress (117), NoSuchTransaction (251), TransactionCommitted (256),
+    /// APIMismatchError (347).
     pub async fn enter(&self, op: &Operation, now: Timestamp) -> Result<Entered> {
         let Some((fields, number)) = op.session.as_ref().and_then(|s| Some((s, s.txn_number?))) else {
             bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
@@ -158,7 +161,9 @@ impl Transactions {
                 state.progress = Some(self.metrics.start(Instant::now()));
                 state.phase = Phase::InProgress;
                 state.read_concern = read_concern(op, now);
+                state.api = fields.api;
             }
+            fields.api.check_same(state.api)?;
             state.statement += 1;
         }
         Ok(Entered::new(transaction, checkout, op))
@@ -201,6 +206,7 @@ impl State {
         State {
             number,
             phase: Phase::None,
+            api: ApiParameters::default(),
             used: Instant::now(),
             used_by: 0,
             read_concern: Document::new(),
@@ -613,7 +619,10 @@ async fn begin_end(task: &Task<'_>) -> Result<Entered> {
     };
     let t = task.router.transactions.of(fields.lsid);
     let checkout = task.op.interruptible(t.checkout.clone().lock_owned()).await?;
-    let current = t.state.lock().number;
+    let (current, first) = {
+        let state = t.state.lock();
+        (state.number, Some(state.api).filter(|_| state.phase == Phase::InProgress))
+    };
     if number < current {
         bail!(
             TRANSACTION_TOO_OLD,
@@ -630,6 +639,9 @@ async fn begin_end(task: &Task<'_>) -> Result<Entered> {
                 bail!(NO_SUCH_TRANSACTION, "cannot continue txnId {current} for session with txnId {number}")
             }
         }
+    }
+    if let Some(first) = first {
+        fields.api.check_same(first)?;
     }
     Ok(Entered::new(t, checkout, task.op))
 }

@@ -75,6 +75,8 @@ pub enum Check {
     StoredVote,
     /// That a log that parts from the set's is rolled back.
     Rollback,
+    /// That a read waits for the outcome of what is prepared before its time.
+    PrepareConflict,
     /// That a member in a later term says so when it reports how far it has come.
     ReporterTerm,
 }

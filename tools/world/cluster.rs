@@ -49,12 +49,13 @@ pub(crate) enum Without {
 }
 
 impl Without {
-    pub(crate) const ALL: [(&str, Without); 9] = [
+    pub(crate) const ALL: [(&str, Without); 10] = [
         ("sync", Without::Sync),
         ("version", Without::Check(Check::ShardVersion)),
         ("executed", Without::Check(Check::Executed)),
         ("conflict", Without::Check(Check::WriteConflict)),
         ("decision", Without::Check(Check::DurableDecision)),
+        ("prepared", Without::Check(Check::PrepareConflict)),
         ("ended", Without::Check(Check::EndedTransaction)),
         ("vote", Without::Check(Check::StoredVote)),
         ("rollback", Without::Check(Check::Rollback)),

@@ -17,7 +17,10 @@ others.forEach(letGo);
 assert.commandWorked(insert(elect(rst, others), [{_id: "theirs"}], {w: 2, wtimeout: 60000}));
 
 const back = rst.start(id, {setParameter: {"failpoint.rollbackHangAfterTransitionToRollback": tojson({mode: "alwaysOn"})}}, true);
-const state = () => back.adminCommand({replSetGetStatus: 1}).myState;
+const state = () => {
+    const said = back.adminCommand({replSetGetStatus: 1});
+    return said.ok ? said.myState : said.state;
+};
 const [ROLLBACK, REMOVED] = [9, 10];
 assert.soonNoExcept(() => state() === ROLLBACK, "it takes nothing back", 60000);
 const member = rst.getReplSetConfigFromNode().members.find((m) => m.host === back.host);

@@ -25,7 +25,7 @@ for (const name of ["lastCommittedOpTime", "readConcernMajorityOpTime", "applied
 for (const name of ["lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime"]) {
     assert(s.optimes[name] instanceof Date, name);
 }
-assert(s.lastStableRecoveryTimestamp instanceof Timestamp, tojson(s));
+assert.soon(() => status().lastStableRecoveryTimestamp instanceof Timestamp, () => tojson(status()));
 const election = s.electionCandidateMetrics;
 assert(["electionTimeout", "stepUpRequest", "priorityTakeover"].includes(election.lastElectionReason), tojson(election));
 assert(election.lastElectionDate instanceof Date);

@@ -8,7 +8,7 @@ use crate::temporary::TemporaryFiles;
 use crate::write::retry::operations_of;
 use crate::{Node, failpoints, observer};
 use document::oid::ObjectIdGenerator;
-use document::{Collation, Doc, Document, Result, Value, doc, meter};
+use document::{Collation, Doc, Document, Result, Timestamp, Value, doc, meter};
 use parking_lot::{Mutex, RwLock};
 use protocol::session::EntryTime;
 use protocol::transaction::Phase;
@@ -17,7 +17,7 @@ use query::matcher::Matcher;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use storage::checkpoint::{CheckpointReport, Checkpoints, Contents};
 use storage::entry::{Draft, Entry, Op};
 use storage::files::{FileLock, Files};
@@ -48,6 +48,8 @@ pub struct Opened {
 /// The parts of a node that belong to its directory.
 pub struct Directory {
     pub(crate) checkpoints: Mutex<Option<Checkpoints>>,
+    /// The time of the newest entry in the checkpoint that is in force; 0 where there is none.
+    stable: AtomicU64,
     _lock: Option<FileLock>,
 }
 
@@ -219,7 +221,11 @@ impl Node {
             scripting: std::sync::OnceLock::new(),
             object_ids: ObjectIdGenerator::new(runtime::random()),
             next_operation: AtomicI64::new(1),
-            directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
+            directory: Directory {
+                checkpoints: Mutex::new(opened.checkpoints),
+                stable: opened.report.checkpoint_optime.map_or(0, |t| t.ts).into(),
+                _lock: opened.lock,
+            },
         });
         node.watch_own_collections();
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
@@ -257,7 +263,16 @@ impl Node {
         // Before it is written: a rollback to a point before it, of which it is to keep this member, would lose what it stands on.
         let noted = self.replication.note_committed(contents.optime);
         noted.map_err(StorageError::io("note what is committed in", &self.options.dir))?;
-        checkpoints.write(contents, &self.log).map(Some)
+        let optime = contents.optime;
+        let report = checkpoints.write(contents, &self.log)?;
+        self.directory.stable.store(optime.ts, Ordering::SeqCst);
+        Ok(Some(report))
+    }
+
+    /// Whether there are entries, and nothing of them can be rolled back.
+    pub(crate) fn is_all_committed(&self) -> bool {
+        let last = self.log.last_optime();
+        last.ts != 0 && crate::replication::order(self.committed()) >= crate::replication::order(last)
     }
 
     /// Whether an optime is committed within a while. What is not may be rolled back, and a rollback begins at a
@@ -283,7 +298,9 @@ impl Node {
         let mut checkpoints = Checkpoints::new(self.options.files.clone(), &self.options.dir)?;
         let contents = self.freeze();
         self.log.wait_durable_blocking(contents.position)?;
+        let optime = contents.optime;
         checkpoints.write(contents, &self.log)?;
+        self.directory.stable.store(optime.ts, Ordering::SeqCst);
         *guard = Some(checkpoints);
         Ok(())
     }
@@ -291,6 +308,12 @@ impl Node {
     /// Whether this node writes checkpoints at all.
     pub(crate) fn has_checkpoints(&self) -> bool {
         self.directory.checkpoints.lock().is_some()
+    }
+
+    /// The time from which a restart would go on: that of the newest entry in the newest checkpoint.
+    pub fn stable_recovery_time(&self) -> Option<Timestamp> {
+        let ts = self.directory.stable.load(Ordering::SeqCst);
+        (ts != 0).then(|| Timestamp::from_u64(ts))
     }
 
     /// Everything as of one log position.

@@ -187,6 +187,8 @@ struct Source {
     forced: Option<String>,
     /// Not to be asked until then, in milliseconds.
     denied: Vec<(String, u64)>,
+    /// What the last choice came to, and until when that is told.
+    outcome: Option<(String, u64)>,
 }
 
 /// The replication half of a node. A standalone has one that never leaves STARTUP.
@@ -476,10 +478,13 @@ impl Node {
     /// `replSetGetStatus`, for `uptime` seconds of this process.
     ///
     /// # Errors
-    /// NoReplicationEnabled (76), NotYetInitialized (94).
+    /// NoReplicationEnabled (76), NotYetInitialized (94), InvalidReplicaSetConfig (93) from a member that stands in no line.
     pub fn set_status(&self, uptime: i64, copy: bool) -> Result<Document> {
         let (standing, config) = self.configured()?;
-        Ok(status::status(self, &standing, &config, uptime, copy))
+        match standing.me {
+            Some(_) => Ok(status::status(self, &standing, &config, uptime, copy)),
+            None => Err(status::removed(self, &standing, uptime)),
+        }
     }
 
     /// The configuration as `replSetGetConfig` shows it.

@@ -117,7 +117,7 @@ impl Node {
         self.replication.copies.open.lock().insert(id, Open { collections, used: Instant::now() });
         Ok(
             doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions,
-            "transactions": transactions, "logFrom": Timestamp::from_u64(log_from) },
+            "transactions": transactions, "logFrom": Timestamp::from_u64(log_from), "rbid": self.replication.rollback_id() },
         )
     }
 
@@ -298,7 +298,9 @@ impl Node {
         self.check_source_of_copy(&entry)?;
         let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
         let lines = listed.iter().filter_map(|e| e.value().as_document()).map(CopiedCollection::read);
-        self.replication.copy_status.lock().opened(entry.optime.ts, lines.collect());
+        let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
+        let times = (log_from.as_u64().min(entry.optime.ts), entry.optime.ts);
+        self.replication.copy_status.lock().opened(opened.get_i64("rbid"), times, lines.collect());
         let mut collections = Vec::new();
         for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
             collections.push(self.copy_collection(host, id, index, line).await?);
@@ -312,7 +314,6 @@ impl Node {
             self.failpoints.pause_while_set(point).await;
         }
         let copied = collections.len() as i64;
-        let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
         let history = self.history_of_copy(host, log_from, entry).await?;
         self.take_over(collections, &sessions, transactions, &history).await?;
         Ok(copied)

@@ -31,8 +31,11 @@ struct Attempt {
     source: String,
     retries: i64,
     collections: Vec<CopiedCollection>,
-    /// The newest entry of the source when the copy was opened.
-    from: u64,
+    /// The newest entry of the source when the copy was opened, and the first that comes along with it.
+    entry: u64,
+    first: u64,
+    /// How often the source had rolled back.
+    rollback_id: Option<i64>,
     unreachable: Option<(Instant, i64)>,
     unreachable_ms: i64,
 }
@@ -42,12 +45,15 @@ impl Attempt {
         self.unreachable_ms + self.unreachable.map_or(0, |(since, _)| millis(since))
     }
     fn ended(&self, error: &Error) -> Document {
-        doc! {
-            "durationMillis": millis(self.began),
-            "status": error.to_string(),
-            "syncSource": self.source.as_str(), "operationsRetried": self.retries,
-            "totalTimeUnreachableMillis": self.unreachable_ms(),
+        let mut d = doc! {
+            "durationMillis": millis(self.began), "status": error.to_string(), "syncSource": self.source.as_str(),
+        };
+        if let Some(id) = self.rollback_id {
+            d.push("rollBackId", id as i32);
         }
+        d.push("operationsRetried", self.retries);
+        d.push("totalTimeUnreachableMillis", self.unreachable_ms());
+        d
     }
 }
 
@@ -76,7 +82,9 @@ impl CopyStatus {
             source: NO_SOURCE.to_string(),
             retries: 0,
             collections: Vec::new(),
-            from: 0,
+            entry: 0,
+            first: 0,
+            rollback_id: None,
             unreachable: None,
             unreachable_ms: 0,
         });
@@ -86,9 +94,16 @@ impl CopyStatus {
             attempt.source = source.to_string();
         }
     }
-    pub(super) fn opened(&mut self, from: u64, collections: Vec<CopiedCollection>) {
+    /// A source that has rolled back so often has opened a copy that is exact at an entry, of a time, and brings its log from
+    /// another time on.
+    pub(super) fn opened(
+        &mut self,
+        rollback_id: Option<i64>,
+        (first, entry): (u64, u64),
+        collections: Vec<CopiedCollection>,
+    ) {
         if let Some(attempt) = &mut self.now {
-            attempt.from = from;
+            (attempt.rollback_id, attempt.first, attempt.entry) = (rollback_id, first, entry);
             attempt.collections = collections;
         }
     }
@@ -153,10 +168,16 @@ impl Attempt {
             let left = (bytes - copied).max(0) as f64 / copied as f64;
             d.push("remainingInitialSyncEstimatedMillis", (millis(self.began) as f64 * left) as i64);
         }
-        // Nothing is applied on the way: the copy is exact at one entry.
+        // Nothing is applied on the way: the copy is exact at one entry, with which it also ends.
         d.push("appliedOps", 0i64);
-        if self.from != 0 {
-            d.push("initialSyncOplogStart", Timestamp::from_u64(self.from));
+        if self.entry != 0 {
+            d.push("initialSyncOplogStart", Timestamp::from_u64(self.entry));
+            if self.first != self.entry {
+                d.push("initialSyncOplogFetchingStart", Timestamp::from_u64(self.first));
+            }
+            if self.collections.iter().all(|c| c.ended_ms.is_some()) {
+                d.push("initialSyncOplogEnd", Timestamp::from_u64(self.entry));
+            }
         }
         if let Some((since, wall)) = self.unreachable {
             d.push("syncSourceUnreachableSince", Value::DateTime(wall));
@@ -251,7 +272,12 @@ mod tests {
         status.chose("h:2");
         let line = |ns: &str| doc! { "ns": ns, "count": 10i64, "bytes": 400i64, "indexes": [doc! {}] };
         let lines = [line("a.x"), line("a.y"), line("b.z")];
-        status.opened(7 << 32, lines.iter().map(|d| CopiedCollection::read(d.to_doc_buf().doc())).collect());
+        let times = (6 << 32, 7 << 32);
+        status.opened(
+            Some(3),
+            times,
+            lines.iter().map(|d| CopiedCollection::read(d.to_doc_buf().doc())).collect(),
+        );
         status.collection(0, |c| {
             (c.copied, c.copied_bytes, c.begun_ms, c.ended_ms) = (10, 400, 2100, Some(2200))
         });
@@ -270,6 +296,14 @@ mod tests {
         assert_eq!(number("databases.a.clonedCollections"), Some(1));
         assert_eq!(shown.get("initialSyncStart"), Some(&Value::DateTime(1000)));
         assert!(shown.contains_key("syncSourceUnreachableSince"));
+        let time = |name: &str| {
+            shown.get(name).and_then(|v| match v {
+                Value::Timestamp(t) => Some(t.as_u64()),
+                _ => None,
+            })
+        };
+        let names = ["initialSyncOplogFetchingStart", "initialSyncOplogStart", "initialSyncOplogEnd"];
+        assert_eq!(names.map(time), [Some(6 << 32), Some(7 << 32), None]);
         let Some(Value::Document(databases)) = shown.get("databases") else { panic!("no databases") };
         let Some(Value::Document(a)) = databases.get("a") else { panic!("no database") };
         let Some(Value::Document(x)) = a.get("a.x") else { panic!("no collection") };
@@ -280,7 +314,19 @@ mod tests {
             (attempt.get_str("syncSource"), attempt.get_str("status")),
             (Some("h:1"), Some("HostUnreachable: nobody is there"))
         );
+        // What failed before it was opened says nothing of its source; what fails behind that does.
+        assert!(!attempt.contains_key("rollBackId"));
         status.reached();
-        assert!(!status.shown(2500, 10).unwrap().contains_key("syncSourceUnreachableSince"));
+        for index in [1, 2] {
+            status.collection(index, |c| c.ended_ms = Some(2400));
+        }
+        let shown = status.shown(2500, 10).unwrap();
+        assert!(
+            !shown.contains_key("syncSourceUnreachableSince") && shown.contains_key("initialSyncOplogEnd")
+        );
+        status.failed(&err!(HOST_UNREACHABLE, "it has gone"));
+        let shown = status.shown(2600, 10).unwrap();
+        let Some(Value::Array(attempts)) = shown.get("initialSyncAttempts") else { panic!("no attempts") };
+        assert_eq!(attempts[1].as_document().and_then(|d| d.get_i64("rollBackId")), Some(3));
     }
 }

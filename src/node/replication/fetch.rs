@@ -40,6 +40,8 @@ const DEPOSED_LOOK: Duration = Duration::from_millis(100);
 /// How long a source that failed is not asked again, in milliseconds.
 const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
+/// How long the status of the set tells what the choice of a source came to, in milliseconds.
+const OUTCOME_TOLD_MS: u64 = 120_000;
 /// How long nothing may come before a reader that waits for a time has a note written.
 const NOTE_AFTER: Duration = Duration::from_millis(50);
 /// How often the pause doubles while notes are refused.
@@ -88,9 +90,11 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
     let metrics = &node.replication.metrics;
     let Some(host) = node.choose_source() else {
         metrics.sources_missing.add(1);
+        node.tell_choice("Could not find member to sync from");
         return Ok(false);
     };
     metrics.chose(&host);
+    node.tell_choice(&format!("syncing from: {host}"));
     match node.fetch_from(&host).await {
         Ok(End::Changed) => Ok(true),
         Ok(End::Held) => Ok(false),
@@ -169,6 +173,20 @@ impl Node {
     pub(super) fn deny(&self, host: &str, millis: u64) {
         let until = self.replication.now() + millis;
         self.replication.source.lock().denied.push((host.to_string(), until));
+    }
+    fn tell_choice(&self, outcome: &str) {
+        let until = self.replication.now() + OUTCOME_TOLD_MS;
+        self.replication.source.lock().outcome = Some((outcome.to_string(), until));
+    }
+    /// What the last choice of a source came to, for a while: `infoMessage` of this member's own line.
+    pub(super) fn outcome_of_choice(&self) -> String {
+        let now = self.replication.now();
+        let source = self.replication.source.lock();
+        source
+            .outcome
+            .as_ref()
+            .filter(|(_, until)| *until > now)
+            .map_or(String::new(), |(text, _)| text.clone())
     }
     pub(super) fn set_source(&self, host: &str) {
         self.replication.source.lock().host = host.to_string();

@@ -374,8 +374,10 @@ async fn ask(node: Weak<Node>, index: usize, generation: u64) {
             Err(error) => {
                 failures += 1;
                 if failures >= FAILURES_MAX {
+                    let wall = node.now_ms();
                     node.replication.with(|m, _, _| {
                         if let Some(index) = m.index_of(&host) {
+                            m.asked_in_vain(index, wall);
                             m.lost(index, &error.message);
                         }
                     });

@@ -3,7 +3,7 @@
 use super::driver::optime_document;
 use super::{Election, MemberState, Participation, SetConfig, Standing, known};
 use crate::Node;
-use document::{Document, Timestamp, Value, doc};
+use document::{Document, Error, Timestamp, Value, doc, err};
 use protocol::replication::OpTime;
 use protocol::replication::member::Peer;
 use std::sync::atomic::Ordering;
@@ -33,6 +33,53 @@ struct Positions {
     durable_wall: Value,
 }
 
+impl Positions {
+    fn of(node: &Node, state: MemberState) -> Positions {
+        let log = &node.log;
+        if state == MemberState::Startup2 {
+            // What is in the log is of no use to the set: everything is copied anew.
+            let none = Value::DateTime(0);
+            return Positions {
+                applied: OpTime::NONE,
+                durable: OpTime::NONE,
+                committed: OpTime::NONE,
+                committed_wall: none.clone(),
+                applied_wall: none.clone(),
+                durable_wall: none,
+            };
+        }
+        let committed = known(node.committed());
+        Positions {
+            applied: known(log.last_optime()),
+            durable: known(log.durable_optime()),
+            committed,
+            committed_wall: Value::DateTime(wall_of(node, committed).unwrap_or(0)),
+            applied_wall: Value::DateTime(log.last_wall()),
+            durable_wall: Value::DateTime(log.durable_wall()),
+        }
+    }
+}
+
+/// What a member says that stands in no line of its configuration: of itself alone.
+pub(super) fn removed(node: &Node, standing: &Standing, uptime: i64) -> Error {
+    let applied = known(node.log.last_optime());
+    let mut d = doc! {
+        "state": standing.state as i32, "stateStr": standing.state.name(), "uptime": uptime as i32,
+        "optime": optime_document(applied), "optimeDate": date_of(applied),
+    };
+    let maintenance = node.replication.look(|m| m.maintenance());
+    if maintenance > 0 {
+        d.push("maintenanceMode", maintenance as i32);
+    }
+    for (name, value) in doc! {
+        "lastHeartbeatMessage": "", "syncSourceHost": "", "syncSourceId": -1i32, "infoMessage": node.outcome_of_choice(),
+    } {
+        d.push(name, value);
+    }
+    let text = "Our replica set config is invalid or we are not a member of it";
+    err!(INVALID_REPLICA_SET_CONFIG, "{text}").with_info(d)
+}
+
 pub(super) fn status(
     node: &Node,
     standing: &Standing,
@@ -40,16 +87,7 @@ pub(super) fn status(
     uptime: i64,
     copy: bool,
 ) -> Document {
-    let log = &node.log;
-    let committed = known(node.committed());
-    let own = Positions {
-        applied: known(log.last_optime()),
-        durable: known(log.durable_optime()),
-        committed,
-        committed_wall: Value::DateTime(wall_of(node, committed).unwrap_or(0)),
-        applied_wall: Value::DateTime(log.last_wall()),
-        durable_wall: Value::DateTime(log.durable_wall()),
-    };
+    let own = Positions::of(node, standing.state);
     let (source, source_index) = node.sync_source();
     let source_id = source_index.and_then(|i| config.members().get(i)).map_or(-1, |m| m.id as i32);
     let bearing = config.voters().filter(|m| m.bears_data()).count() as i32;
@@ -64,9 +102,12 @@ pub(super) fn status(
         "heartbeatIntervalMillis": config.heartbeat_interval_ms() as i64,
         "majorityVoteCount": config.vote_majority() as i32, "writeMajorityCount": config.write_majority() as i32,
         "votingMembersCount": config.voters().count() as i32, "writableVotingMembersCount": bearing,
-        "optimes": optimes(&own), "lastStableRecoveryTimestamp": Timestamp::from_u64(own.committed.ts),
+        "optimes": optimes(&own),
     } {
         d.push(name, value);
+    }
+    if let Some(stable) = node.stable_recovery_time() {
+        d.push("lastStableRecoveryTimestamp", stable);
     }
     if standing.state == MemberState::Startup2
         && copy
@@ -145,13 +186,22 @@ fn participation(p: &Participation, standing: &Standing, config: &SetConfig) -> 
 }
 
 fn optimes(own: &Positions) -> Document {
-    doc! {
+    let mut d = doc! {
         "lastCommittedOpTime": optime_document(own.committed), "lastCommittedWallTime": own.committed_wall.clone(),
-        "readConcernMajorityOpTime": optime_document(own.committed), "appliedOpTime": optime_document(own.applied),
+    };
+    // There is a committed state to read.
+    if own.committed.ts != 0 {
+        d.push("readConcernMajorityOpTime", optime_document(own.committed));
+    }
+    for (name, value) in doc! {
+        "appliedOpTime": optime_document(own.applied),
         "durableOpTime": optime_document(own.durable), "writtenOpTime": optime_document(own.applied),
         "lastAppliedWallTime": own.applied_wall.clone(), "lastDurableWallTime": own.durable_wall.clone(),
         "lastWrittenWallTime": own.applied_wall.clone(),
+    } {
+        d.push(name, value);
     }
+    d
 }
 
 fn own_line(
@@ -182,7 +232,7 @@ fn own_line(
     if maintenance > 0 {
         m.push("maintenanceMode", maintenance as i32);
     }
-    m.push("infoMessage", "");
+    m.push("infoMessage", node.outcome_of_choice());
     if let Some(e) = standing.election.filter(|_| standing.state == MemberState::Primary) {
         m.push("electionTime", Timestamp::from_u64(e.first.ts));
         m.push("electionDate", date_of(known(e.first)));
@@ -198,7 +248,11 @@ fn own_line(
 }
 
 fn peer_line(config: &SetConfig, member: &super::MemberConfig, peer: &Peer, now: u64) -> Document {
+    // Nothing but its dates and its last error is told of a member that does not answer.
     let state = if peer.up { peer.state } else { MemberState::Down };
+    let at = |t: OpTime| if peer.up { t } else { OpTime::NONE };
+    let (applied, durable) = (at(peer.applied), at(peer.durable));
+    let source = if peer.up { peer.sync_source.as_str() } else { "" };
     let text = if peer.up { state.name() } else { "(not reachable/healthy)" };
     let uptime = if peer.up { now.saturating_sub(peer.up_since) / 1000 } else { 0 };
     let mut m = doc! {
@@ -207,9 +261,9 @@ fn peer_line(config: &SetConfig, member: &super::MemberConfig, peer: &Peer, now:
     };
     if !member.arbiter {
         for (name, value) in doc! {
-            "optime": optime_document(peer.applied), "optimeDurable": optime_document(peer.durable),
-            "optimeWritten": optime_document(peer.applied), "optimeDate": date_of(peer.applied),
-            "optimeDurableDate": date_of(peer.durable), "optimeWrittenDate": date_of(peer.applied),
+            "optime": optime_document(applied), "optimeDurable": optime_document(durable),
+            "optimeWritten": optime_document(applied), "optimeDate": date_of(applied),
+            "optimeDurableDate": date_of(durable), "optimeWrittenDate": date_of(applied),
             "lastAppliedWallTime": Value::DateTime(peer.applied_wall),
             "lastDurableWallTime": Value::DateTime(peer.durable_wall),
             "lastWrittenWallTime": Value::DateTime(peer.applied_wall),
@@ -221,15 +275,15 @@ fn peer_line(config: &SetConfig, member: &super::MemberConfig, peer: &Peer, now:
     m.push("lastHeartbeatRecv", Value::DateTime(peer.last_heartbeat_received_wall));
     m.push("pingMs", peer.ping_ms.unwrap_or(0) as i64);
     m.push("lastHeartbeatMessage", peer.message.as_str());
-    m.push("syncSourceHost", peer.sync_source.as_str());
-    let source = config.index_of_host(&peer.sync_source).and_then(|i| config.members().get(i));
+    m.push("syncSourceHost", source);
+    let source = config.index_of_host(source).and_then(|i| config.members().get(i));
     m.push("syncSourceId", source.map_or(-1, |m| m.id as i32));
     m.push("infoMessage", "");
     if peer.up && peer.state == MemberState::Primary {
         m.push("electionTime", Timestamp::from_u64(peer.election_time));
         m.push("electionDate", date_of(OpTime::new(0, peer.election_time)));
     }
-    let (term, version) = peer.config.unwrap_or((-1, -2));
+    let (term, version) = peer.config.filter(|_| peer.up).unwrap_or((-1, -1));
     m.push("configVersion", version as i32);
     m.push("configTerm", term as i32);
     m

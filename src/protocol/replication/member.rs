@@ -733,6 +733,13 @@ impl Member {
         }
     }
 
+    /// The member at `index` was asked, and has not answered.
+    pub fn asked_in_vain(&mut self, index: usize, wall: i64) {
+        if let Some(peer) = self.peers.get_mut(&index) {
+            peer.last_heartbeat_wall = wall;
+        }
+    }
+
     /// Heartbeats to the member at `index` failed for the heartbeat timeout.
     pub fn lost(&mut self, index: usize, message: &str) {
         if let Some(peer) = self.peers.get_mut(&index) {

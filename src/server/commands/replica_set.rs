@@ -570,8 +570,8 @@ fn abort_catch_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
 
 async fn test_set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     if request.get("getLastStableRecoveryTimestamp").is_some() {
-        let stable = Timestamp::from_u64(node(context)?.committed().ts);
-        reply.fields(&doc! { "lastStableRecoveryTimestamp": stable });
+        let stable = node(context)?.stable_recovery_time();
+        stable.into_iter().for_each(|ts| reply.fields(&doc! { "lastStableRecoveryTimestamp": ts }));
     }
     if request.get("restartHeartbeats").is_some() {
         node(context)?.replication.ask_members_now();

@@ -83,6 +83,8 @@ pub struct Opened {
 pub struct Report {
     /// Position of the checkpoint; `None` when there was none.
     pub checkpoint: Option<u64>,
+    /// The newest entry in it.
+    pub checkpoint_optime: Option<OpTime>,
     /// Documents loaded from images.
     pub documents_loaded: u64,
     /// The log's own report: frames replayed, torn tail.
@@ -111,11 +113,13 @@ pub fn open(
     let mut applier = Applier::new(predicates);
     let mut report_checkpoint = None;
     let mut optime = OpTime::default();
+    let mut checkpoint_optime = None;
     let mut extra = BTreeMap::new();
     let mut documents_loaded = 0;
     if let Some(manifest) = manifest {
         report_checkpoint = Some(manifest.position);
         optime = manifest.optime;
+        checkpoint_optime = Some(manifest.optime);
         documents_loaded = load::load(
             &*files,
             &checkpoint_dir,
@@ -156,6 +160,7 @@ pub fn open(
         lock: Some(lock),
         report: Report {
             checkpoint: report_checkpoint,
+            checkpoint_optime,
             documents_loaded,
             log: log_report,
             last_optime: optime,
@@ -255,7 +260,13 @@ fn open_in_memory(files: Arc<dyn Files>, dir: &Path, options: LogOptions) -> Res
         extra: BTreeMap::new(),
         checkpoints: None,
         lock: None,
-        report: Report { checkpoint: None, documents_loaded: 0, log: report, last_optime },
+        report: Report {
+            checkpoint: None,
+            checkpoint_optime: None,
+            documents_loaded: 0,
+            log: report,
+            last_optime,
+        },
     })
 }
 

@@ -132,7 +132,8 @@
         },
         getStateOf(node) {
             const reply = admin(node, { replSetGetStatus: 1 });
-            return reply.ok ? reply.myState : undefined;
+            // A member that was removed refuses, and tells its state all the same.
+            return reply.ok ? reply.myState : reply.state;
         },
         // Waits until a node, several nodes, or the node at a place is in one of the states.
         waitForState(node, state, timeout) {

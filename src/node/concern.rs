@@ -169,6 +169,7 @@ impl Node {
         }
         if op.transaction().is_none() {
             if level == ReadLevel::Linearizable {
+                self.failpoints.pause_operation(op, "hangBeforeLinearizableReadConcern", "").await?;
                 self.append_noop(doc! { "msg": "linearizable read" })?;
             }
             op.interruptible(self.wait_all_committed()).await??;

@@ -74,7 +74,9 @@ impl Mode {
 pub const NAMES: &[&str] = &[
     "WTWriteConflictException",
     "bgSyncHangAfterRunRollback",
+    "blockHeartbeatReconfigFinish",
     "collModBeforeConfigServerUpdate",
+    "disableMaxSyncSourceLagSecs",
     "doNotRefreshRecipientAfterCommit",
     "doNotRemoveNewlyAddedOnHeartbeats",
     "dropDatabaseCoordinatorPauseAfterConfigCommit",
@@ -84,6 +86,7 @@ pub const NAMES: &[&str] = &[
     "failAllInserts",
     "failAllRemoves",
     "failAllUpdates",
+    "failAndHangInitialSync",
     "failCollectionInserts",
     "failCommand",
     "failGetMoreAfterCursorCheckout",
@@ -91,6 +94,8 @@ pub const NAMES: &[&str] = &[
     "failInitialSyncWithBadHost",
     "failMigrationCommit",
     "failMigrationOnRecipient",
+    "forceBgSyncSyncSourceRetryWaitMS",
+    "forceHeartbeatIntervalMS",
     "forceSyncSourceCandidate",
     "hangAfterCollectionInserts",
     "hangAfterDeletingCoordinatorDoc",
@@ -113,6 +118,7 @@ pub const NAMES: &[&str] = &[
     "hangBeforeDroppingListedCollections",
     "hangBeforeForgettingMigrationAfterAbortDecision",
     "hangBeforeForgettingMigrationAfterCommitDecision",
+    "hangBeforeLinearizableReadConcern",
     "hangBeforeMakingAbortDecisionDurable",
     "hangBeforeMakingCommitDecisionDurable",
     "hangBeforeMovePrimaryCriticalSection",
@@ -123,6 +129,7 @@ pub const NAMES: &[&str] = &[
     "hangBeforeSendingCommitDecision",
     "hangBeforeSendingPrepare",
     "hangBeforeSessionCheckOut",
+    "hangBeforeStartingOplogFetcher",
     "hangBeforeWaitingForWriteConcern",
     "hangBeforeWritingDecision",
     "hangBeforeWritingParticipantList",
@@ -140,8 +147,10 @@ pub const NAMES: &[&str] = &[
     "hangTTLMonitorWithLock",
     "hangWhileBuildingDocumentSourceMergeBatch",
     "hangWhileBuildingDocumentSourceOutBatch",
+    "hangWhileWaitingForHelloResponse",
     "initialSyncHangAfterDataCloning",
     "initialSyncHangBeforeChoosingSyncSource",
+    "initialSyncHangBeforeCompletingOplogFetching",
     "initialSyncHangBeforeCopyingDatabases",
     "initialSyncHangBeforeFinish",
     "initialSyncHangBeforeSplittingControlFlow",
@@ -164,6 +173,7 @@ pub const NAMES: &[&str] = &[
     "moveChunkHangAtStep4",
     "moveChunkHangAtStep5",
     "moveChunkHangAtStep6",
+    "omitConfigQuorumCheck",
     "onPrimaryTransactionalWrite",
     "overrideBalanceRoundInterval",
     "panicInPing",
@@ -182,10 +192,13 @@ pub const NAMES: &[&str] = &[
     "reshardingPauseCoordinatorInCloning",
     "reshardingPauseRecipientBeforeCloning",
     "rollbackHangAfterTransitionToRollback",
+    "rollbackHangBeforeFinish",
     "rollbackHangBeforeStart",
     "rollbackHangBeforeTransitioningToRollback",
     "rsDelayHeartbeatResponse",
     "rsSyncApplyStop",
+    "setMaintenanceModeFailsWithNotSecondary",
+    "setSmallOplogGetMoreMaxTimeMS",
     "setYieldAllLocksHang",
     "skipShardFilteringMetadataRefresh",
     "stopReplProducer",
@@ -197,6 +210,7 @@ pub const NAMES: &[&str] = &[
     "waitAfterPinningCursorBeforeGetMoreBatch",
     "waitAfterReadCommandFinishesExecution",
     "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch",
+    "waitForHelloResponse",
     "waitInFindBeforeMakingBatch",
     "waitInHello",
     "waitWithPinnedCursorDuringGetMoreBatch",
@@ -395,7 +409,8 @@ impl FailPoints {
         }
     }
 
-    async fn wait_off(&self, name: &str) {
+    /// Returns when the point is off.
+    pub async fn wait_off(&self, name: &str) {
         let mut changes = self.changes.subscribe();
         while self.is_set(name) {
             if changes.changed().await.is_err() {

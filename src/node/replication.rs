@@ -296,6 +296,7 @@ impl Replication {
     }
     /// Goes by these from now on.
     pub fn set(&self, settings: Settings) {
+        self.member.lock().set_offset_fraction(settings.offset_fraction);
         *self.settings.write() = settings;
     }
     fn settings(&self) -> Settings {

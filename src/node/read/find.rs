@@ -77,8 +77,12 @@ impl<'a> FindCommand<'a> {
                     out.set(|o| &mut o.allow_disk_use, Some(allowed));
                 }
                 "allowPartialResults" | "oplogReplay" => drop(FIELDS.bool(&e)?),
+                "term" if !matches!(e.value(), ValueRef::Int64(_)) => {
+                    return Err(FIELDS.wrong_type(&e, "long"));
+                }
                 "$_internalReadAtClusterTime"
                 | "ntoreturn"
+                | "term"
                 | "querySettings"
                 | "includeQueryStatsMetrics" => {}
                 "sort" => out.set(|o| &mut o.sort, Some(FIELDS.document(&e)?).filter(|d| !d.is_empty())),
@@ -178,6 +182,7 @@ impl Fields {
             "allowPartialResults",
             "oplogReplay",
             "ntoreturn",
+            "term",
         ];
         if KNOWN.contains(&name) { Ok(()) } else { self.unknown(name) }
     }

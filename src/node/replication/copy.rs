@@ -310,8 +310,16 @@ impl Node {
         let listed = listed.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
         let transactions =
             listed.map(|d| OpenTransaction::read(d).ok_or_else(bad)).collect::<Result<Vec<_>>>()?;
-        for point in ["initialSyncHangAfterDataCloning", "initialSyncHangBeforeFinish"] {
+        for point in [
+            "initialSyncHangAfterDataCloning",
+            "initialSyncHangBeforeCompletingOplogFetching",
+            "initialSyncHangBeforeFinish",
+        ] {
             self.failpoints.pause_while_set(point).await;
+        }
+        if self.failpoint("failAndHangInitialSync") {
+            self.failpoints.wait_off("failAndHangInitialSync").await;
+            bail!(INTERNAL_ERROR, "failAndHangInitialSync fail point enabled");
         }
         let copied = collections.len() as i64;
         let history = self.history_of_copy(host, log_from, entry).await?;

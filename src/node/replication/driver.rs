@@ -315,6 +315,22 @@ impl Node {
         self.perform(actions).await
     }
 
+    /// A term that came with a read of the oplog. Nothing is read in a term that is over: whoever reads shall ask again.
+    ///
+    /// # Errors
+    /// StaleTerm (135) where this member did not know the term; a failed log.
+    pub async fn heed_term(self: &Arc<Self>, term: i64) -> Result<()> {
+        let before = self.replication.look(|m| m.term());
+        if !self.is_replica_set() || term <= before {
+            return Ok(());
+        }
+        self.see_term(term).await?;
+        match self.replication.look(|m| m.term()) > before {
+            true => bail!(STALE_TERM, "Replication term of this node was stale; retry query"),
+            false => Ok(()),
+        }
+    }
+
     /// Starts what a member of a set of several does all the time.
     pub(super) fn start_tasks(self: &Arc<Self>) {
         let mut tasks = self.replication.tasks.lock();
@@ -427,7 +443,7 @@ impl Node {
             m.step_down(now, offset)
         });
         self.perform(actions).await?;
-        if let Some(index) = successor.filter(|_| !force) {
+        if let Some(index) = successor.filter(|_| !force && replication.settings().hands_over) {
             self.hand_over(index);
         }
         Ok(())
@@ -545,7 +561,9 @@ impl Node {
     /// # Errors
     /// NotSecondary (95), OperationFailed (96) below zero.
     pub fn set_maintenance(&self, on: bool) -> Result<()> {
-        if self.replication.look(|m| m.is_leader() || m.is_candidate()) {
+        if self.failpoint("setMaintenanceModeFailsWithNotSecondary")
+            || self.replication.look(|m| m.is_leader() || m.is_candidate())
+        {
             bail!(NOT_SECONDARY, "primaries can't modify maintenance mode");
         }
         match self.replication.with(|m, _, _| m.change_maintenance(on)) {

@@ -40,6 +40,8 @@ const DEPOSED_LOOK: Duration = Duration::from_millis(100);
 /// How long a source that failed is not asked again, in milliseconds.
 const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
+/// How long a source is told to wait for entries while `setSmallOplogGetMoreMaxTimeMS` is set.
+const SMALL_WAIT_MS: i64 = 50;
 /// How long the status of the set tells what the choice of a source came to, in milliseconds.
 const OUTCOME_TOLD_MS: u64 = 120_000;
 /// How long nothing may come before a reader that waits for a time has a note written.
@@ -91,6 +93,12 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
     let Some(host) = node.choose_source() else {
         metrics.sources_missing.add(1);
         node.tell_choice("Could not find member to sync from");
+        let slower = node.failpoints.should_with("forceBgSyncSyncSourceRetryWaitMS", |_| true);
+        if let Some(ms) =
+            slower.and_then(|data| data.get_i64("sleepMS")).and_then(|ms| u64::try_from(ms).ok())
+        {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
         return Ok(false);
     };
     metrics.chose(&host);
@@ -111,6 +119,8 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
                 .note("An entry cannot be applied; copying everything anew", doc! { "error": reason });
             node.start_copy("an entry did not fit").map(|()| true)
         }
+        // It knows the term now.
+        Err(error) if error.code == document::codes::STALE_TERM => Ok(true),
         Err(error) => {
             node.deny(&host, DENY_FAILED_MS);
             Err(error)
@@ -158,6 +168,14 @@ impl Node {
         let preference = self.replication.settings().copy_from;
         self.choose_by(|m, denied| choose_to_copy(m, denied, preference))
     }
+    /// How far behind others a source may be.
+    fn tell_lag(&self) {
+        let secs = match self.failpoint("disableMaxSyncSourceLagSecs") {
+            true => u64::MAX,
+            false => self.replication.settings().source_lag_secs,
+        };
+        self.replication.member.lock().set_source_lag_max(secs);
+    }
     fn choose_by(&self, choice: impl Fn(&Member, &[usize]) -> Option<usize>) -> Option<String> {
         let now = self.replication.now();
         let denied: Vec<String> = {
@@ -165,6 +183,7 @@ impl Node {
             source.denied.retain(|(_, until)| *until > now);
             source.denied.iter().map(|(host, _)| host.clone()).collect()
         };
+        self.tell_lag();
         self.replication.look(|m| {
             let denied: Vec<usize> = denied.iter().filter_map(|host| m.index_of(host)).collect();
             Some(m.config()?.members()[choice(m, &denied)?].host.clone())
@@ -296,14 +315,16 @@ impl Node {
 
     pub(super) async fn fetch_from(self: &Arc<Self>, host: &str) -> Result<End> {
         self.set_source(host);
+        self.failpoints.pause_while_set("hangBeforeStartingOplogFetcher").await;
         let since = self.replication.now();
         let last = self.last_known();
         let oldest = known(self.end_of_log(host, 1).await?.optime);
         let election_ms = self.replication.look(|m| m.config().map_or(10_000, |c| c.election_timeout_ms()));
-        let wait_ms = (election_ms / 2).clamp(10, 5_000) as i64;
+        let usual_ms = (election_ms / 2).clamp(10, 5_000) as i64;
         let find = doc! {
             "find": OPLOG, "filter": { "ts": { "$gte": Timestamp::from_u64(last.ts) } }, "tailable": true,
-            "awaitData": true, "maxTimeMS": 60_000, "$oplogQueryData": 1,
+            "awaitData": true, "maxTimeMS": self.replication.settings().first_find_ms, "$oplogQueryData": 1,
+            "term": self.replication.look(|m| m.term()),
             "$readPreference": { "mode": "secondaryPreferred" },
         };
         self.replication.metrics.readers.add(1);
@@ -343,6 +364,7 @@ impl Node {
             }
             self.take_metadata(reply.doc(), shared).await?;
             let serving = serving(since, reply.doc());
+            self.tell_lag();
             let ends = matches!(taken, Taken::Overtaken)
                 || !self.follows()
                 || self.is_source_forced()
@@ -353,6 +375,8 @@ impl Node {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Changed);
             }
+            let wait_ms =
+                if self.failpoint("setSmallOplogGetMoreMaxTimeMS") { SMALL_WAIT_MS } else { usual_ms };
             let limit = Duration::from_millis(wait_ms as u64) + SILENT_MAX;
             let began = Instant::now();
             let asked = self.next_batch(host, id, wait_ms, &mut stream, limit);

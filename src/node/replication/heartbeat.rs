@@ -282,6 +282,10 @@ impl Node {
         if Some(config.name()) != self.options.replica_set.as_deref() || !self.may_follow(&config) {
             return Ok(());
         }
+        // It comes again with the next heartbeat.
+        if self.failpoint("blockHeartbeatReconfigFinish") {
+            return Ok(());
+        }
         if let (Some(ours), Some(theirs)) = (current.as_ref().and_then(|c| c.set_id()), config.set_id())
             && ours != theirs
         {
@@ -392,6 +396,11 @@ async fn ask(node: Weak<Node>, index: usize, generation: u64) {
 
 /// Short while the set has no primary or this member is not yet what it should be.
 fn pause(node: &Node, config: &SetConfig, failures: u32) -> Duration {
+    let forced = node.failpoints.should_with("forceHeartbeatIntervalMS", |_| true);
+    if let Some(ms) = forced.and_then(|data| data.get_i64("intervalMS")).and_then(|ms| u64::try_from(ms).ok())
+    {
+        return Duration::from_millis(ms.max(1));
+    }
     let standing = node.replication.standing();
     let usual = config.heartbeat_interval_ms().min(config.election_timeout_ms() / 3).max(1);
     let unsettled = standing.primary.is_none()

@@ -111,6 +111,7 @@ impl Node {
         self.show_kept().await;
         let actions = self.positions();
         self.perform(actions).await?;
+        self.failpoints.pause_while_set("rollbackHangBeforeFinish").await;
         self.replication.note("Rollback done", doc! { "rollbackId": self.replication.rollback_id() });
         Ok(())
     }

@@ -21,6 +21,14 @@ pub struct Settings {
     pub(super) streams: bool,
     /// How long a source that cannot be reached is asked again for more of its copy.
     pub(super) copy_retry: Duration,
+    /// How long the first find on an oplog may take, in milliseconds.
+    pub(super) first_find_ms: i64,
+    /// How many seconds behind others a source may be.
+    pub(super) source_lag_secs: u64,
+    /// Whether a primary that steps down has another member stand at once.
+    pub(super) hands_over: bool,
+    /// Share of the election timeout by which its timer is put off at random.
+    pub(super) offset_fraction: f64,
     /// Whom it copies from; `None` leaves it to the configuration.
     pub(super) copy_from: Option<Preference>,
 }
@@ -38,6 +46,10 @@ impl Settings {
             copy_looks: u32::try_from(parameters.int("numInitialSyncConnectAttempts")).unwrap_or(1),
             streams: parameters.bool("oplogFetcherUsesExhaust"),
             copy_retry: Duration::from_secs(seconds("initialSyncTransientErrorRetryPeriodSeconds")),
+            first_find_ms: parameters.int("oplogInitialFindMaxSeconds").max(1).saturating_mul(1000),
+            source_lag_secs: seconds("maxSyncSourceLagSecs"),
+            hands_over: parameters.bool("enableElectionHandoff"),
+            offset_fraction: parameters.double("replElectionTimeoutOffsetLimitFraction"),
             copy_from: Preference::named(&parameters.text("initialSyncSourceReadPreference")),
         }
     }

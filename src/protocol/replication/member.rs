@@ -275,7 +275,7 @@ enum Role {
 /// How far ahead of a member's own term one that it hears of may be.
 const TERM_LEAP_MAX: i64 = 1 << 32;
 
-/// Share of the election timeout by which its timer is put off at random.
+/// Share of the election timeout by which its timer is put off at random, where nobody says another.
 pub const OFFSET_FRACTION: f64 = 0.15;
 
 /// What a member does wrong, for simulations.
@@ -330,10 +330,23 @@ pub struct Member {
     /// A leader that fetches what others have, before the first entry of its term.
     catching_up: bool,
     last_catch_up: LastCatchUp,
+    /// How many seconds behind the newest entry of any member a source may be.
+    source_lag_max: u64,
+    /// Share of the election timeout by which its timer is put off at random.
+    offset_fraction: f64,
     metrics: ElectionMetrics,
 }
 
 impl Member {
+    pub fn source_lag_max(&self) -> u64 {
+        self.source_lag_max
+    }
+    pub fn set_source_lag_max(&mut self, secs: u64) {
+        self.source_lag_max = secs;
+    }
+    pub fn set_offset_fraction(&mut self, fraction: f64) {
+        self.offset_fraction = fraction;
+    }
     /// A member as found at its start: the stored vote, and the optime its log ends with.
     pub fn new(vote: Option<Vote>, last: OpTime) -> Member {
         let vote = vote.unwrap_or(Vote { term: 0, candidate: -1 });
@@ -364,6 +377,8 @@ impl Member {
             next: None,
             catching_up: false,
             last_catch_up: LastCatchUp::default(),
+            source_lag_max: super::source::LAG_MAX_SECS,
+            offset_fraction: OFFSET_FRACTION,
             metrics: ElectionMetrics::default(),
         }
     }
@@ -810,7 +825,7 @@ impl Member {
         let stands = self.state() == MemberState::Secondary && self.own().is_some_and(|m| m.is_electable());
         self.election_at = timeout
             .filter(|_| stands)
-            .map(|t| now + t + (t as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64);
+            .map(|t| now + t + (t as f64 * self.offset_fraction * offset.clamp(0.0, 1.0)) as u64);
     }
 
     /// A member of higher priority than the primary stands after a while that grows with its rank; one that has what the primary lacks,
@@ -835,7 +850,7 @@ impl Member {
             Some(delay) if !outranks || rank > 0 => (now.saturating_add(delay), Reason::CatchUpTakeover),
             _ if outranks => {
                 let timeout = config.election_timeout_ms();
-                let jitter = (timeout as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64;
+                let jitter = (timeout as f64 * self.offset_fraction * offset.clamp(0.0, 1.0)) as u64;
                 (now + (rank + 1) * timeout + jitter, Reason::PriorityTakeover)
             }
             _ => return,

@@ -4,7 +4,7 @@ use super::OpTime;
 use super::member::{Member, MemberState};
 
 /// How far a source may be behind the newest entry known of, in seconds.
-const LAG_MAX_SECS: u64 = 30;
+pub(super) const LAG_MAX_SECS: u64 = 30;
 
 /// The member to fetch from: up, readable, ahead of `last`, and not denied. First a choice among those that are not hidden,
 /// not late and not delayed; then among all. The nearest wins.
@@ -81,7 +81,7 @@ fn choose_by(member: &Member, last: OpTime, denied: &[usize], preference: Prefer
             let usable =
                 p.up && p.state.is_readable() && m.bears_data() && p.applied > last && !denied.contains(i);
             let usable = usable && (m.build_indexes || !builds);
-            let late = (newest.ts >> 32).saturating_sub(p.applied.ts >> 32) > LAG_MAX_SECS;
+            let late = (newest.ts >> 32).saturating_sub(p.applied.ts >> 32) > member.source_lag_max();
             let own = member.own();
             let fits = !late
                 && !m.hidden
@@ -120,7 +120,7 @@ pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Servi
     }
     let newest = member.peers().map(|(_, p)| p.applied).max().unwrap_or(OpTime::NONE);
     let applied = peer.applied.max(serving.applied);
-    let late = (newest.ts >> 32).saturating_sub(applied.ts >> 32) > LAG_MAX_SECS;
+    let late = (newest.ts >> 32).saturating_sub(applied.ts >> 32) > member.source_lag_max();
     // A source that neither leads nor fetches from anybody, and is not ahead, brings nothing more.
     let stuck = peer.state != MemberState::Primary && !serving.follows && applied <= last;
     late || (stuck && newest > last)

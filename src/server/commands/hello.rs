@@ -112,6 +112,10 @@ async fn wait_for_change(context: &Context, wait: &Wait, state: State) -> Result
             state.version.counter
         );
     }
+    let points = context.service.failpoints();
+    // That one tells a test that a client waits; the other holds it before it does.
+    points.should("waitForHelloResponse");
+    points.pause_operation(&context.operation, "hangWhileWaitingForHelloResponse", "").await?;
     let mut changes = context.service.topology.subscribe();
     context.service.connections.awaiting.increment();
     let changed = async {

@@ -8,7 +8,7 @@ use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Doc, Document, Element, Result, Value, bail, doc};
+use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
 use node::auth::Owners;
 use node::operation::{ClientInfo, ReadLevel};
 use node::read;
@@ -71,8 +71,17 @@ pub const ROWS: &[Command] = &[
         .help("Shows how a command would be executed."),
 ];
 
+/// Members say their term when they read an oplog.
+async fn heed_term(node: &Arc<node::Node>, request: &Request<'_>) -> Result<()> {
+    match request.body.get("term") {
+        Some(ValueRef::Int64(term)) => Box::pin(node.heed_term(term)).await,
+        _ => Ok(()),
+    }
+}
+
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    heed_term(node, request).await?;
     let tails = || request.body.get("tailable").is_some_and(|v| v.truthy());
     node.read_at_one_moment(&context.operation, || target(request).filter(|_| !tails()).map(only)).await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
@@ -80,7 +89,9 @@ async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Re
 }
 
 async fn get_more(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    read::get_more::get_more(node(context)?, &context.operation, request.node, &mut reply.writer()).await?;
+    let node = node(context)?;
+    heed_term(node, request).await?;
+    read::get_more::get_more(node, &context.operation, request.node, &mut reply.writer()).await?;
     if request.exhaust_allowed {
         reply.after = After::Again;
     }

@@ -27,6 +27,9 @@ for (const path of ["apply.batches.num", "network.getmores.num", "network.replSe
     assert.gt(rise(path), 0, path);
 }
 assert.gte(after.network.readersCreated, 1);
+// Who serves counts what it serves.
+assert.gt(counted(primary).network.oplogGetMoresProcessed.num, led.network.oplogGetMoresProcessed.num);
+assert.eq(0, after.initialSync.failures);
 assert.gte(after.syncSource.numSelections, 1);
 assert.eq(1, after.syncSource.numTimesChoseDifferent, () => tojson(after.syncSource));
 assert.eq(after.apply.ops, after.apply.batchSize);
@@ -44,4 +47,12 @@ for (const [kind, least] of [["insert", 23], ["update", 1], ["delete", 2], ["com
 }
 assert.eq([0, 0], [kinds.query, kinds.getmore].map(Number));
 assert.eq(ledBefore, applied(primary), "a primary applies nothing of others");
+
+// A step-down by force, and one that is refused.
+const forced = (node) => assert.commandWorked(node.adminCommand({serverStatus: 1})).metrics.commands.replSetStepDownWithForce;
+assert.eq([0, 0], [forced(primary).total, forced(primary).failed].map(Number));
+assert.commandFailedWithCode(secondary.adminCommand({replSetStepDown: 60, force: true}), ErrorCodes.NotWritablePrimary);
+assert.eq([1, 1], [forced(secondary).total, forced(secondary).failed].map(Number));
+assert.commandWorked(primary.adminCommand({replSetStepDown: 60, force: true}));
+assert.eq([1, 0], [forced(primary).total, forced(primary).failed].map(Number));
 rst.stopSet();

@@ -251,6 +251,7 @@ impl Node {
     fn note_failed_copy(&self, error: &Error) {
         let failed = self.replication.copy_status.lock().failed(error);
         if failed >= self.replication.settings().copy_attempts {
+            self.replication.metrics.hopeless_copies.add(1);
             self.replication.give_up(err!(
                 INITIAL_SYNC_FAILURE,
                 "The maximum number of initial sync attempts has been reached: {}",

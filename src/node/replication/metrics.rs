@@ -88,6 +88,12 @@ pub(crate) struct Metrics {
     pub(super) admissions: Count,
     pub(super) copies: Count,
     pub(super) failed_copies: Count,
+    /// All attempts at a copy have failed.
+    pub(super) hopeless_copies: Count,
+    /// Batches of this member's oplog that others have fetched.
+    served: Timed,
+    forced_step_downs: Count,
+    failed_step_downs: Count,
     waits: Timed,
     timeouts: Count,
     default_timeouts: Count,
@@ -140,6 +146,21 @@ impl Node {
             "wtime": m.waits.shown(), "wtimeouts": m.timeouts.get(),
         }
     }
+    /// Another member has fetched a batch of the oplog.
+    pub fn note_served(&self, began: Instant) {
+        self.replication.metrics.served.done(began);
+    }
+    /// A step-down that does not wait for others was asked for.
+    pub fn note_forced_step_down(&self, done: bool) {
+        let m = &self.replication.metrics;
+        m.forced_step_downs.add(1);
+        m.failed_step_downs.add(usize::from(!done));
+    }
+    /// `serverStatus.metrics.commands.replSetStepDownWithForce`.
+    pub fn forced_step_downs(&self) -> Document {
+        let m = &self.replication.metrics;
+        doc! { "failed": m.failed_step_downs.get(), "total": m.forced_step_downs.get() }
+    }
     /// `serverStatus.metrics.repl`.
     pub fn replication_metrics(&self) -> Document {
         let m = &self.replication.metrics;
@@ -152,9 +173,9 @@ impl Node {
                 "count": m.waiting.load(Ordering::Relaxed) as i64, "maxSizeBytes": document::validate::Limits::INTERNAL.bytes_max as i64,
                 "sizeBytes": m.waiting_bytes.load(Ordering::Relaxed) as i64,
             },
-            "initialSync": { "completed": m.copies.get(), "failedAttempts": m.failed_copies.get() },
+            "initialSync": { "completed": m.copies.get(), "failedAttempts": m.failed_copies.get(), "failures": m.hopeless_copies.get() },
             "network": {
-                "bytes": m.fetched_bytes.get(), "getmores": get_mores, "ops": m.fetched.get(),
+                "bytes": m.fetched_bytes.get(), "getmores": get_mores, "oplogGetMoresProcessed": m.served.shown(), "ops": m.fetched.get(),
                 "readersCreated": m.readers.get(), "replSetUpdatePosition": { "num": m.position_reports.get() },
             },
             "reconfig": { "numAutoReconfigsForRemovalOfNewlyAddedFields": m.admissions.get() },

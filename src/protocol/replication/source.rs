@@ -187,6 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn how_late_a_source_may_be_is_said_by_whoever_asks() {
+        let lines = ["a:1", "b:1", "c:1"].iter().enumerate();
+        let lines = lines.map(|(i, host)| Value::from(doc! { "_id": i as i32, "host": *host }));
+        let config = doc! { "_id": "rs", "members": lines.collect::<Vec<Value>>() };
+        let mut member = Member::new(None, t(1, 1));
+        member.install(Arc::new(SetConfig::parse(&config).unwrap()), Some(0), 1, 0.0);
+        let (late, newest) = (t(1, 100 << 32), t(1, 140 << 32));
+        for (index, at) in [(1, late), (2, newest)] {
+            member.heard_beat(index, Beat::of(MemberState::Secondary, at), index as u64, 1, 0, 0.0);
+        }
+        let serving = Serving { since: 0, follows: true, applied: late };
+        let chosen = |member: &Member| {
+            (choose(member, t(1, 50 << 32), &[]), should_change(member, "b:1", t(1, 90 << 32), serving))
+        };
+        assert_eq!(chosen(&member), (Some(2), true));
+        for lag in [40, u64::MAX] {
+            member.set_source_lag_max(lag);
+            assert_eq!(chosen(&member), (Some(1), false), "{lag}");
+        }
+    }
+
+    #[test]
     fn a_source_that_was_removed_is_left_whoever_stands_in_its_place() {
         let config = |hosts: &[&str]| {
             let member = |(i, host): (usize, &&str)| Value::from(doc! { "_id": i as i32, "host": *host });

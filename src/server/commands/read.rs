@@ -12,6 +12,7 @@ use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
 use node::auth::Owners;
 use node::operation::{ClientInfo, ReadLevel};
 use node::read;
+use runtime::Instant;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -91,7 +92,11 @@ async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Re
 async fn get_more(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
     heed_term(node, request).await?;
+    let began = Instant::now();
     read::get_more::get_more(node, &context.operation, request.node, &mut reply.writer()).await?;
+    if request.node.db == "local" && request.body.get("term").is_some() {
+        node.note_served(began);
+    }
     if request.exhaust_allowed {
         reply.after = After::Again;
     }

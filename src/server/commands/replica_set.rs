@@ -424,8 +424,16 @@ fn member(context: &Context) -> Result<Arc<Standing>> {
 
 async fn step_down(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&["force", "secondaryCatchUpPeriodSecs"])?;
-    let standing = member(context)?;
     let force = request.bool("force")?.unwrap_or(false);
+    let done = step_down_as_asked(context, request, force).await;
+    if force {
+        node(context)?.note_forced_step_down(done.is_ok());
+    }
+    done
+}
+
+async fn step_down_as_asked(context: &Context, request: &Request<'_>, force: bool) -> Result<()> {
+    let standing = member(context)?;
     let seconds = match request.target().as_f64().map_or(0, |f| f as i64) {
         0 => 60,
         n if n < 0 => bail!(BAD_VALUE, "stepdown period must be a positive integer"),

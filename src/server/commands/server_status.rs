@@ -286,11 +286,15 @@ fn metrics(context: &Context) -> Value {
         (None, Ok(router)) => router.cursors.metrics(),
         (None, Err(_)) => Default::default(),
     };
+    let mut commands = c.commands_document(service.commands(), |row| service.answers(row));
+    if let Some(node) = node {
+        commands.push("replSetStepDownWithForce", node.forced_step_downs());
+    }
     let read = |f: fn(&node::Node) -> &node::stripe::Counter| node.map_or(0, |n| f(n).get());
     doc! {
         "aggStageCounters": c.stages.shown(),
         "apiVersions": c.api_versions.shown(),
-        "commands": c.commands_document(service.commands(), |row| service.answers(row)),
+        "commands": commands,
         "document": {
             "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
             "returned": c.documents.returned.get(), "updated": c.documents.updated.get(),

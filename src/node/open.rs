@@ -53,6 +53,13 @@ pub struct Directory {
     _lock: Option<FileLock>,
 }
 
+impl Directory {
+    fn of(checkpoints: Option<Checkpoints>, report: &Report, lock: Option<FileLock>) -> Directory {
+        let stable = report.checkpoint_optime.map_or(0, |t| t.ts).into();
+        Directory { checkpoints: Mutex::new(checkpoints), stable, _lock: lock }
+    }
+}
+
 /// Name of the checkpoint blob that holds the session table. DO NOT CHANGE: it is on disk.
 const SESSIONS: &str = "sessions";
 
@@ -221,11 +228,7 @@ impl Node {
             scripting: std::sync::OnceLock::new(),
             object_ids: ObjectIdGenerator::new(runtime::random()),
             next_operation: AtomicI64::new(1),
-            directory: Directory {
-                checkpoints: Mutex::new(opened.checkpoints),
-                stable: opened.report.checkpoint_optime.map_or(0, |t| t.ts).into(),
-                _lock: opened.lock,
-            },
+            directory: Directory::of(opened.checkpoints, &opened.report, opened.lock),
         });
         node.watch_own_collections();
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());

@@ -305,7 +305,7 @@ pub const TABLE: &[Parameter] = &[
     inert("traceExceptions", Bool(false)),
     row("transactionLifetimeLimitSeconds", Int(60)).min(1.0),
     inert("transactionLockRequestTimeoutMillis", Int(5)),
-    row("TransactionRecordMinimumLifetimeMinutes", Int(30)).min(0.0).startup_only(),
+    inert("TransactionRecordMinimumLifetimeMinutes", Int(30)).startup_only(),
     row("transactionSizeLimitBytes", Long(i64::MAX)).min(1.0),
     row("ttlMonitorEnabled", Bool(true)),
     row("ttlMonitorSleepSecs", Int(60)).min(1.0),

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
 use protocol::transaction::{Admission, Phase, Request};
 use runtime::simulation::{self, Check};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -48,13 +48,6 @@ impl SessionSlot {
     }
     pub(crate) fn admit(&self, number: i64, request: Request) -> Result<Admission> {
         self.state.lock().admit(number, request, || document::encoding::hex(&self.id.id))
-    }
-    fn is_unused_since(&self, ms: i64) -> bool {
-        self.last_use_ms.load(Ordering::Relaxed) < ms
-    }
-    /// Whether a late repetition of what it has done could be answered by it.
-    fn has_history(&self) -> bool {
-        self.state.lock().txn_number >= 0
     }
     pub(crate) fn is_prepared(&self) -> bool {
         self.state.lock().phase == Phase::Prepared
@@ -365,20 +358,9 @@ impl SessionTable {
             slots.remove(id);
         }
     }
-    /// Forgets sessions not used since `before_ms` that have written nothing a repetition could ask for. One with a transaction
-    /// stays: what is prepared is its coordinator's.
+    /// Forgets sessions not used since `before_ms`. One with a transaction stays: what is prepared is its coordinator's.
     pub fn reap(&self, before_ms: i64) -> usize {
-        self.reap_where(|s| s.is_unused_since(before_ms) && !s.has_history())
-    }
-    /// Clients' sessions not used since `before_ms` that have written something, themselves or by a child.
-    pub fn with_old_history(&self, before_ms: i64) -> BTreeSet<SessionId> {
-        let slots = self.slots.lock();
-        let old = slots.values().filter(|s| s.is_unused_since(before_ms) && s.has_history());
-        old.map(|s| s.id.parent()).collect()
-    }
-    /// Forgets, of these sessions and their children, what was not used since `before_ms`.
-    pub fn reap_history(&self, of: &BTreeSet<SessionId>, before_ms: i64) -> usize {
-        self.reap_where(|s| s.is_unused_since(before_ms) && of.contains(&s.id.parent()))
+        self.reap_where(|s| s.last_use_ms.load(Ordering::Relaxed) < before_ms)
     }
     /// Forgets, of the sessions that servers made for transactions of their own, those not used since `before_ms`. Those that
     /// execute retryable writes stay as long as their parents: they hold its history.
@@ -515,22 +497,5 @@ mod tests {
         drop(held);
         table.end(&id);
         assert!(table.is_empty());
-    }
-
-    #[test]
-    fn history_is_forgotten_of_old_sessions_that_are_named_alone() {
-        let table = SessionTable::default();
-        let id = |n: u8| SessionId::of_client([n; 16], NO_USER);
-        let at = EntryTime { ts: 1, term: 1 };
-        table.touch(id(1), 10);
-        for (n, used) in [(2, 10), (3, 10), (4, 30)] {
-            table.apply_transaction(id(n), 1, Phase::Committed, &[], at, used);
-        }
-        assert_eq!(table.reap(20), 1, "one that has written nothing");
-        let old = table.with_old_history(20);
-        assert_eq!(old, BTreeSet::from([id(2), id(3)]));
-        assert_eq!(table.reap_history(&BTreeSet::from([id(3), id(4)]), 20), 1);
-        let left: Vec<SessionId> = table.list().into_iter().map(|(id, _)| id).collect();
-        assert_eq!(left, [id(2), id(4)]);
     }
 }

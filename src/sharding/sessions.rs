@@ -61,14 +61,11 @@ pub async fn refresh(cache: &CatalogCache, sessions: &[(SessionId, i64)]) -> Res
     Ok(())
 }
 
-/// Those of the sessions that the collection does not have; all until the config server has made it.
+/// Those of the sessions that the collection does not have.
 ///
 /// # Errors
-/// Those of the config server and of the shards.
+/// NamespaceNotSharded (118) until the config server has made the collection; those of the shards.
 pub async fn missing(cache: &CatalogCache, sessions: BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
-    if cache.collection(NS).await?.table().is_none() {
-        cache.refresh_collection(NS).await?;
-    }
     for attempt in 1.. {
         let Routing::Sharded(table) = cache.collection(NS).await? else { break };
         match ask(cache, &table, sessions.clone()).await {
@@ -78,7 +75,7 @@ pub async fn missing(cache: &CatalogCache, sessions: BTreeSet<SessionId>) -> Res
             done => return done,
         }
     }
-    Ok(sessions)
+    bail!(NAMESPACE_NOT_SHARDED, "Collection {NS} is not sharded")
 }
 
 /// Asks the owners of sessions for them; gives back those that they do not have.

@@ -144,8 +144,8 @@ fn holders(service: &Service) -> BTreeSet<SessionId> {
     all
 }
 
-/// Those that `config.system.sessions` does not have; all, before there is one.
-pub async fn missing(service: &Service, mut sessions: BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
+/// Those that `config.system.sessions` does not have.
+async fn missing(service: &Service, mut sessions: BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
     if sessions.is_empty() {
         return Ok(sessions);
     }
@@ -154,13 +154,14 @@ pub async fn missing(service: &Service, mut sessions: BTreeSet<SessionId>) -> Re
         (None, Some(node)) => {
             let slot = node.namespaces.slot(sharding::sessions::NS);
             let latched = slot.read_unchecked();
-            let Some(stored) = latched.collection.as_ref() else { return Ok(sessions) };
+            // Before there is one, nothing can have gone from it.
+            let Some(stored) = latched.collection.as_ref() else { return Ok(BTreeSet::new()) };
             sessions.retain(|id| {
                 let id = id.to_document().to_doc_buf();
                 stored.find_id(ValueRef::Document(id.doc())).is_none()
             });
             Ok(sessions)
         }
-        (None, None) => Ok(sessions),
+        (None, None) => Ok(BTreeSet::new()),
     }
 }

@@ -46,7 +46,7 @@ pub const ROWS: &[Command] = &[
     .admin_only()
     .test_only()
     .help("Writes the session cache through at once."),
-    Command::future("reapLogicalSessionCacheNow", Roles::ALL, |c, r, reply| Box::pin(reap_now(c, r, reply)))
+    Command::sync("reapLogicalSessionCacheNow", Roles::ALL, reap_now)
         .no_auth()
         .admin_only()
         .test_only()
@@ -162,34 +162,22 @@ async fn refresh_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Resul
 }
 
 /// `reapLogicalSessionCacheNow`: forgets sessions that have expired.
-async fn reap_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    reap(&context.service).await
-}
-
-/// Forgets sessions that were not used for the session timeout. Those that have written something are remembered for a late
-/// repetition: for `TransactionRecordMinimumLifetimeMinutes` at least, and while some node keeps the session alive.
-async fn reap(service: &Service) -> Result<()> {
-    let Some(node) = &service.node else { return Ok(()) };
-    let before =
-        |name: &str| node.now_ms().saturating_sub(service.parameters.int(name).saturating_mul(60_000));
-    let unused = before("localLogicalSessionTimeoutMinutes");
-    node.sessions.reap(unused);
-    let written = unused.min(before("TransactionRecordMinimumLifetimeMinutes"));
-    let gone = super::session_refresh::missing(service, node.sessions.with_old_history(written)).await?;
-    node.sessions.reap_history(&gone, written);
+fn reap_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    if let Some(node) = &context.service.node {
+        let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes");
+        node.sessions.reap(node.now_ms() - minutes * 60_000);
+    }
     Ok(())
 }
 
 /// Forgets sessions that were not used for the session timeout; runs as long as the node does.
 pub async fn reap_regularly(service: Arc<Service>) {
-    if service.node.is_none() {
-        return;
-    }
+    let Some(node) = service.node.clone() else { return };
     let every = Duration::from_millis(service.parameters.int("logicalSessionRefreshMillis").max(1000) as u64);
+    let timeout_ms = service.parameters.int("localLogicalSessionTimeoutMinutes") * 60_000;
     loop {
         tokio::time::sleep(every).await;
-        // Of what cannot be asked about now nothing is forgotten.
-        let _ = reap(&service).await;
+        node.sessions.reap(node.now_ms() - timeout_ms);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::routing::{CatalogCache, Routing, RoutingTable};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Document, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub const NS: &str = "config.system.sessions";
@@ -61,63 +61,12 @@ pub async fn refresh(cache: &CatalogCache, sessions: &[(SessionId, i64)]) -> Res
     Ok(())
 }
 
-/// Those of the sessions that the collection does not have.
-///
-/// # Errors
-/// NamespaceNotSharded (118) until the config server has made the collection; those of the shards.
-pub async fn missing(cache: &CatalogCache, sessions: BTreeSet<SessionId>) -> Result<BTreeSet<SessionId>> {
-    for attempt in 1.. {
-        let Routing::Sharded(table) = cache.collection(NS).await? else { break };
-        match ask(cache, &table, sessions.clone()).await {
-            Err(e) if e.is(STALE_SHARD_VERSION | STALE_DB_VERSION) && attempt < ATTEMPTS_MAX => {
-                cache.refresh_collection(NS).await?;
-            }
-            done => return done,
-        }
-    }
-    bail!(NAMESPACE_NOT_SHARDED, "Collection {NS} is not sharded")
-}
-
-/// Asks the owners of sessions for them; gives back those that they do not have.
-async fn ask(
-    cache: &CatalogCache,
-    table: &RoutingTable,
-    mut sessions: BTreeSet<SessionId>,
-) -> Result<BTreeSet<SessionId>> {
-    let mut by_owner: BTreeMap<ShardId, Vec<SessionId>> = BTreeMap::new();
-    for id in &sessions {
-        by_owner.entry(owner(table, id)?).or_default().push(*id);
-    }
-    for (shard, ids) in by_owner {
-        for batch in ids.chunks(BATCH) {
-            let ids: Vec<Document> = batch.iter().map(SessionId::to_document).collect();
-            let command = doc! {
-                "find": COLLECTION, "filter": { "_id": { "$in": ids } }, "projection": { "_id": 1 },
-                "batchSize": BATCH as i32, "singleBatch": true,
-                "shardVersion": table.shard_version(&shard).to_document(),
-            };
-            let reply = cache.remote.run(Target::Shard(&shard), "config", command.to_doc_buf()).await?;
-            let found = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
-            for e in found.into_iter().flat_map(|batch| batch.iter()) {
-                if let Some(id) = e.value().as_document().and_then(|d| d.get_document("_id")) {
-                    sessions.remove(&SessionId::parse(id)?);
-                }
-            }
-        }
-    }
-    Ok(sessions)
-}
-
-fn owner(table: &RoutingTable, id: &SessionId) -> Result<ShardId> {
-    let key = table.key.key_of(doc! { "_id": id.to_document() }.to_doc_buf().doc())?;
-    Ok(table.find(&key).shard.clone())
-}
-
 /// Sends what is left; takes out of it what has arrived.
 async fn send(cache: &CatalogCache, table: &RoutingTable, left: &mut Vec<&(SessionId, i64)>) -> Result<()> {
     let mut by_owner: BTreeMap<ShardId, Vec<&(SessionId, i64)>> = BTreeMap::new();
     for session in left.iter() {
-        by_owner.entry(owner(table, &session.0)?).or_default().push(*session);
+        let key = table.key.key_of(doc! { "_id": session.0.to_document() }.to_doc_buf().doc())?;
+        by_owner.entry(table.find(&key).shard.clone()).or_default().push(*session);
     }
     for (shard, sessions) in by_owner {
         for batch in sessions.chunks(BATCH) {

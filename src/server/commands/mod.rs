@@ -34,7 +34,6 @@ mod routed_output;
 pub mod router;
 pub mod sasl;
 pub mod server_status;
-pub mod session_refresh;
 pub mod sessions;
 pub mod shard;
 pub mod shutdown;
@@ -60,7 +59,6 @@ pub const STARTUP: &[StartupStep] = &[
     |service| {
         Box::pin(async move {
             service.spawn(sessions::reap_regularly(service.clone()));
-            service.spawn(session_refresh::run(service.clone()));
             service.spawn(transactions::reap_regularly(service.clone()));
             service.spawn(transactions::remember_regularly(service.clone()));
             Ok(())

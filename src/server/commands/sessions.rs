@@ -9,9 +9,9 @@ use crate::log::now_millis;
 use crate::service::Service;
 use document::{Result, Value, ValueRef, bail, codes, doc};
 use node::auth::{Action as A, Target, User, UserName};
+use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use node::shape::{Field, Kind, Shape, field, required};
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,13 +53,15 @@ pub const ROWS: &[Command] = &[
         .help("Forgets expired sessions at once."),
 ];
 
+/// Sessions that a router remembers between two refreshes.
+const ROUTED_MAX: usize = 1_000_000;
 /// Sessions in one command, as many as the real server takes.
 const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let id = runtime::uuid();
     let uid = context.connection.client.user().map_or(NO_USER, |user| user.digest);
-    touch(context, &[SessionId::of_client(id, uid)])?;
+    touch(context, &[SessionId::of_client(id, uid)]);
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
     reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
     Ok(())
@@ -67,75 +69,39 @@ fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 
 fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    touch(context, &ids(context, request)?)
+    touch(context, &ids(context, request)?);
+    Ok(())
 }
 
 /// How old a note of a session's use may be, in milliseconds, before it is made anew.
 const NOTE_AGE: i64 = 1000;
 
 /// Notes that a command used the session. Nearly every command does, so a connection notes its session once a second.
-///
-/// # Errors
-/// Those of [`touch`].
-pub fn note_use(context: &Context, id: SessionId) -> Result<()> {
+pub fn note_use(context: &Context, id: SessionId) {
     let now = now_millis();
-    if context.connection.noted_session.lock().is_some_and(|(last, at)| last == id && now - at < NOTE_AGE) {
-        return Ok(());
+    {
+        let mut noted = context.connection.noted_session.lock();
+        if noted.is_some_and(|(last, at)| last == id && now - at < NOTE_AGE) {
+            return;
+        }
+        *noted = Some((id, now));
     }
-    touch(context, &[id])?;
-    *context.connection.noted_session.lock() = Some((id, now));
-    Ok(())
+    touch(context, &[id]);
 }
 
 /// Puts off the time at which the sessions are forgotten. A router only remembers them for the next refresh.
-///
-/// # Errors
-/// TooManyLogicalSessions (261) on a router that has as many to write as it may.
-fn touch(context: &Context, ids: &[SessionId]) -> Result<()> {
+fn touch(context: &Context, ids: &[SessionId]) {
     if context.service.is_router() {
-        let parameters = &context.service.parameters;
-        let most = usize::try_from(parameters.int("maxSessions")).unwrap_or(usize::MAX);
-        let timeout_ms = parameters.int("localLogicalSessionTimeoutMinutes").saturating_mul(60_000);
-        note_routed(
-            &mut context.service.members.routed_sessions.lock(),
-            ids,
-            now_millis(),
-            timeout_ms,
-            most,
-        )?;
+        let mut known = context.service.members.routed_sessions.lock();
+        if known.len() + ids.len() <= ROUTED_MAX {
+            known.extend(ids.iter().map(|id| (*id, now_millis())));
+        }
     }
     if let Some(node) = &context.service.node {
         for id in ids {
             node.sessions.touch(*id, node.now_ms());
         }
     }
-    Ok(())
-}
-
-/// Adds sessions to those that a router has to write. Where it may remember no more it forgets what has expired.
-fn note_routed(
-    known: &mut BTreeMap<SessionId, i64>,
-    ids: &[SessionId],
-    now_ms: i64,
-    timeout_ms: i64,
-    most: usize,
-) -> Result<()> {
-    let with_new = |known: &BTreeMap<SessionId, i64>| {
-        let new: BTreeSet<&SessionId> = ids.iter().filter(|id| !known.contains_key(id)).collect();
-        known.len() + new.len()
-    };
-    if with_new(known) > most {
-        known.retain(|_, at| *at >= now_ms.saturating_sub(timeout_ms));
-    }
-    if with_new(known) > most {
-        bail!(
-            TOO_MANY_LOGICAL_SESSIONS,
-            "There are {} logical sessions already, of at most {most}",
-            known.len()
-        );
-    }
-    known.extend(ids.iter().map(|id| (*id, now_ms)));
-    Ok(())
 }
 
 fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
@@ -156,9 +122,39 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     Ok(())
 }
 
-/// `refreshLogicalSessionCacheNow`.
+/// `refreshLogicalSessionCacheNow`: writes what this node knows of sessions to `config.system.sessions`. In a cluster
+/// the config server makes that collection, and the others say so until it has.
 async fn refresh_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    super::session_refresh::write_through(&context.service, i64::MIN).await
+    let (service, members) = (&context.service, &context.service.members);
+    if service.role == Roles::CONFIG {
+        return members.config("refreshLogicalSessionCacheNow")?.ensure_sessions_collection().await;
+    }
+    let known = match &service.node {
+        Some(node) => node.sessions.list(),
+        None => members.routed_sessions.lock().iter().map(|(id, at)| (*id, *at)).collect(),
+    };
+    if service.role == Roles::SHARD {
+        members.shard()?.require_identity()?;
+    }
+    match (members.cache(), &service.node) {
+        (Some(cache), _) => sharding::sessions::refresh(cache, &known).await,
+        (None, Some(node)) if service.is_writable() => write_here(service, node, &known).await,
+        // A secondary's primary does it.
+        _ => Ok(()),
+    }
+}
+
+/// Outside a cluster the collection is an ordinary one.
+async fn write_here(service: &Service, node: &Arc<node::Node>, known: &[(SessionId, i64)]) -> Result<()> {
+    let index = sharding::sessions::expiry_index(service.parameters.int("localLogicalSessionTimeoutMinutes"));
+    let key = index.get_document("key").cloned().unwrap_or_default();
+    let client = LocalClient::new(node.clone());
+    client.ensure_collection(sharding::sessions::NS, &[(key, index)]).await?;
+    for (id, last) in known {
+        let record = doc! { "_id": id.to_document(), "lastUse": Value::DateTime(*last) };
+        client.put(sharding::sessions::NS, &record).await?;
+    }
+    Ok(())
 }
 
 /// `reapLogicalSessionCacheNow`: forgets sessions that have expired.
@@ -312,25 +308,5 @@ fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
     if let Ok(router) = context.service.members.router() {
         router.close_cursors_of(&chosen);
         super::transactions::abort_routed(router, chosen);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_router_remembers_no_more_sessions_than_it_may_and_forgets_what_has_expired_first() {
-        let id = |n: u8| SessionId::of_client([n; 16], NO_USER);
-        let mut known = BTreeMap::new();
-        let mut note = |ids: &[SessionId], now: i64| {
-            note_routed(&mut known, ids, now, 1000, 3).map(|()| known.len()).map_err(|e| e.code)
-        };
-        assert_eq!(note(&[id(1), id(2)], 0), Ok(2));
-        assert_eq!(note(&[id(2), id(3), id(3)], 500), Ok(3));
-        assert_eq!(note(&[id(4)], 600), Err(codes::TOO_MANY_LOGICAL_SESSIONS));
-        assert_eq!(note(&[id(3)], 700), Ok(3));
-        assert_eq!(note(&[id(4)], 1200), Ok(3));
-        assert_eq!(note(&[id(5)], 1300), Err(codes::TOO_MANY_LOGICAL_SESSIONS));
     }
 }

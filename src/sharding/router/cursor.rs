@@ -18,7 +18,7 @@ use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
 use parking_lot::Mutex;
 use runtime::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -188,10 +188,6 @@ impl CursorTable {
         let mut entries = self.entries.lock();
         entries.get(&id).filter(|e| e.ns == ns)?;
         entries.remove(&id).map(|e| e.cursor)
-    }
-    /// The sessions that have cursors.
-    pub fn sessions(&self) -> BTreeSet<SessionId> {
-        self.entries.lock().values().filter_map(|e| e.session).collect()
     }
     /// Removes the cursors that `which` chooses by session, and gives them to be closed; those that a getMore has it closes.
     pub fn remove_where(&self, which: impl Fn(Option<SessionId>) -> bool) -> Vec<Cursor> {

@@ -93,11 +93,16 @@ impl Node {
 /// Writes checkpoints until it is dropped. `failed` hears of every one that could not be written.
 pub async fn checkpoints(node: Arc<Node>, schedule: Schedule, failed: impl Fn(String) + Send + 'static) {
     let (mut last, mut at) = (node.log.appended(), Instant::now());
+    // The first one is not tried at every tick where it cannot be written.
+    let mut tried = false;
     loop {
         tokio::time::sleep(TICK.min(schedule.interval)).await;
         let written = node.log.appended().saturating_sub(last);
         // Until there is one, a member does not say from where it would go on, and fixtures of sets wait for that.
-        let first = node.is_replica_set() && node.stable_recovery_time().is_none() && node.has_checkpoints();
+        let first = !tried
+            && node.is_replica_set()
+            && node.stable_recovery_time().is_none()
+            && node.has_checkpoints();
         let due = written >= schedule.log_bytes
             || (first && node.is_all_committed())
             || (written > 0 && at.elapsed() >= schedule.interval)
@@ -107,11 +112,13 @@ pub async fn checkpoints(node: Arc<Node>, schedule: Schedule, failed: impl Fn(St
         }
         (last, at) = (node.log.appended(), Instant::now());
         let blocking = node.clone();
-        match runtime::blocking(move || blocking.checkpoint_and_trim()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => failed(error.to_string()),
-            Err(error) => failed(error.to_string()),
-        }
+        let error = match runtime::blocking(move || blocking.checkpoint_and_trim()).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tried = true;
+        failed(error);
     }
 }
 

@@ -85,7 +85,7 @@ impl Node {
         }
     }
 
-    async fn await_positions(self: &Arc<Self>) {
+    pub(super) async fn await_positions(self: &Arc<Self>) {
         let since = self.replication.now();
         let mut progress = self.replication.progress();
         let known = async {

@@ -269,7 +269,8 @@ impl Node {
         for point in ["initialSyncHangBeforeSplittingControlFlow", "initialSyncHangBeforeCopyingDatabases"] {
             self.failpoints.pause_while_set(point).await;
         }
-        let opened = self.ask(host, "admin", doc! { "_replSetCopyOpen": 1 }, CALL_LIMIT).await?;
+        // One that is cut off keeps no copy, and another is chosen.
+        let opened = self.ask(host, "admin", doc! { "_replSetCopyOpen": 1 }, self.patience()).await?;
         let opened = opened.doc();
         let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
         let entry = Fetched::read(opened.get_document("entry").ok_or_else(bad)?)?;

@@ -109,6 +109,10 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
         Ok(End::Diverged) => node.roll_back(&host).await.map(|()| true),
         Ok(End::TooStale) => {
             node.deny(&host, DENY_STALE_MS);
+            if node.choose_ahead_of(node.last_known()).is_none() {
+                // What is known of the others may be from before they had more than this member.
+                node.await_positions().await;
+            }
             match node.choose_source() {
                 Some(_) => Ok(true),
                 None => node.start_copy("too stale to catch up").map(|()| true),
@@ -259,7 +263,7 @@ impl Node {
     }
 
     /// How long a source that may be cut off is waited for: longer than an election takes.
-    fn patience(&self) -> Duration {
+    pub(super) fn patience(&self) -> Duration {
         let election_ms = self.replication.look(|m| m.config().map_or(10_000, |c| c.election_timeout_ms()));
         Duration::from_millis(election_ms.saturating_mul(3)).clamp(CALL_LIMIT_MIN, CALL_LIMIT)
     }

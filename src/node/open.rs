@@ -275,15 +275,14 @@ impl Node {
     /// Whether there are entries, and nothing of them can be rolled back.
     pub(crate) fn is_all_committed(&self) -> bool {
         let last = self.log.last_optime();
-        last.ts != 0 && crate::replication::order(self.committed()) >= crate::replication::order(last)
+        last.ts != 0 && self.is_committed(last)
     }
 
     /// Whether an optime is committed within a while. What is not may be rolled back, and a rollback begins at a
     /// checkpoint. Blocks its thread.
     fn becomes_committed(&self, optime: OpTime) -> bool {
-        let reached = || crate::replication::order(self.committed()) >= crate::replication::order(optime);
         let until = runtime::Instant::now() + COMMIT_WAIT;
-        while self.replication.commit.is_shared() && !reached() {
+        while self.replication.commit.is_shared() && !self.is_committed(optime) {
             let waited = runtime::pause_thread(std::time::Duration::from_millis(5));
             if !waited || runtime::Instant::now() >= until {
                 return false;

@@ -413,21 +413,22 @@ fn kill_cursor(request: Doc<'_>) -> Option<DocBuf> {
 /// The request that the next exhaust round stands for. A hello waits for a change from what was just told; a getMore
 /// repeats itself until its cursor is closed, and waits for another commit point than was just told.
 fn next_round(request: Doc<'_>, reply: Doc<'_>) -> Option<DocBuf> {
-    let told = |name: &str, value: Option<Doc<'_>>| {
-        let Some(value) = value else { return request.to_owned() };
-        DocWriter::build(|w| {
-            for element in request.iter() {
-                match element.name() == name {
-                    true => w.document(name, value),
-                    false => w.element(&element),
-                }
-            }
-        })
+    let (name, told) = match reply.get_document("topologyVersion") {
+        Some(version) => ("topologyVersion", version),
+        None => {
+            reply.get_document("cursor").and_then(|c| c.get_i64("id")).filter(|id| *id != 0)?;
+            let commit =
+                reply.get_document("$oplogQueryData").and_then(|d| d.get_document("lastOpCommitted"));
+            let Some(commit) = commit else { return Some(request.to_owned()) };
+            ("lastKnownCommittedOpTime", commit)
+        }
     };
-    if let Some(version) = reply.get_document("topologyVersion") {
-        return Some(told("topologyVersion", Some(version)));
-    }
-    let open = reply.get_document("cursor").and_then(|c| c.get_i64("id")).is_some_and(|id| id != 0);
-    let commit = reply.get_document("$oplogQueryData").and_then(|d| d.get_document("lastOpCommitted"));
-    open.then(|| told("lastKnownCommittedOpTime", commit))
+    Some(DocWriter::build(|w| {
+        for element in request.iter() {
+            match element.name() == name {
+                true => w.document(name, told),
+                false => w.element(&element),
+            }
+        }
+    }))
 }

@@ -5,7 +5,7 @@ use crate::Settings;
 use crate::points::initiate;
 use crate::process::Server;
 use crate::timing::{Times, since};
-use crate::traffic::{Client, drive, frame, write_document};
+use crate::traffic::{Client, drive, frame, insert_at_rate, write_document};
 use document::{Document, Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -140,19 +140,8 @@ async fn lag(time: Duration) {
     let address = members[at].address();
     let origin = Instant::now();
     let writer = tokio::spawn(async move {
-        let mut client = Client::connect(&address).await;
-        let mut written = 0;
-        while origin.elapsed() < time {
-            let due = Duration::from_secs_f64(written as f64 / RATE as f64);
-            tokio::time::sleep(due.saturating_sub(origin.elapsed())).await;
-            let made = since(origin);
-            let batch: Vec<Document> =
-                (0..BATCH).map(|n| doc! { "made": made, "n": n as i64, "text": "some text" }).collect();
-            let insert = doc! { "insert": "c", "documents": batch, "writeConcern": { "w": 1 } };
-            client.run("bench", insert).await;
-            written += BATCH;
-        }
-        written
+        let plain = doc! { "writeConcern": { "w": 1 } };
+        insert_at_rate(&address, (RATE, BATCH), origin, time, &plain).await
     });
     let mut lags = Times::default();
     let mut reader = Client::connect(&members[(at + 1) % 3].address()).await;
@@ -163,8 +152,8 @@ async fn lag(time: Duration) {
         let found = reader.run("bench", newest.clone()).await;
         let batch = found.get_document("cursor").and_then(|c| c.get_array("firstBatch"));
         let document = batch.and_then(|b| b.first()).and_then(Value::as_document);
-        if let Some(made) = document.and_then(|d| d.get("made")).and_then(Value::as_f64) {
-            lags.add(since(origin) - made);
+        if let Some(at) = document.and_then(|d| d.get("at")).and_then(Value::as_f64) {
+            lags.add(since(origin) - at);
         }
         tokio::time::sleep(LOOK).await;
     }

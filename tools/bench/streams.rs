@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::points::initiate;
 use crate::process::Server;
 use crate::timing::{Times, since};
-use crate::traffic::{Client, frame};
+use crate::traffic::{Client, frame, insert_at_rate};
 use document::{Document, Value, array, doc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,21 +48,8 @@ async fn lag(node: &Server, time: Duration) {
     );
 }
 
-/// Inserts documents that say when they were made, at [`RATE`]; returns how many.
 async fn write(node: &Server, origin: Instant, time: Duration) -> u64 {
-    let mut client = Client::connect(&node.address()).await;
-    let started = Instant::now();
-    let mut written = 0;
-    while started.elapsed() < time {
-        let due = Duration::from_secs_f64(written as f64 / RATE as f64);
-        tokio::time::sleep(due.saturating_sub(started.elapsed())).await;
-        let at = since(origin);
-        let batch: Vec<Document> =
-            (0..BATCH).map(|n| doc! { "at": at, "n": n as i64, "text": "some text" }).collect();
-        client.run("bench", doc! { "insert": "c", "documents": batch }).await;
-        written += BATCH;
-    }
-    written
+    insert_at_rate(&node.address(), (RATE, BATCH), origin, time, &doc! {}).await
 }
 
 fn open() -> Document {

@@ -1,5 +1,6 @@
 //! A driver-like client without a driver's costs: prepared frames out, replies in, many connections at once.
 
+use crate::timing::since;
 use document::{Binary, DocBuf, DocWriter, Document, ObjectId, Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -140,6 +141,32 @@ pub(crate) fn write_document(w: &mut DocWriter<'_>, id: u64) {
             &format!("{:0>48}", id.wrapping_mul(2_654_435_761).wrapping_add(i)),
         );
     }
+}
+
+/// Inserts documents that say when they were made, in milliseconds since `origin` (`at`), so many a second and so many at once; returns how
+/// many. The command also has the fields `more`.
+pub(crate) async fn insert_at_rate(
+    address: &str,
+    (rate, batch): (u64, u64),
+    origin: Instant,
+    time: Duration,
+    more: &Document,
+) -> u64 {
+    let mut client = Client::connect(address).await;
+    let started = Instant::now();
+    let mut written = 0;
+    while started.elapsed() < time {
+        let due = Duration::from_secs_f64(written as f64 / rate as f64);
+        tokio::time::sleep(due.saturating_sub(started.elapsed())).await;
+        let at = since(origin);
+        let documents: Vec<Document> =
+            (0..batch).map(|n| doc! { "at": at, "n": n as i64, "text": "some text" }).collect();
+        let mut insert = doc! { "insert": "c", "documents": documents };
+        insert.0.extend(more.0.iter().cloned());
+        client.run("bench", insert).await;
+        written += batch;
+    }
+    written
 }
 
 /// What many connections achieved together.

@@ -221,9 +221,7 @@ impl Connection {
         command: Doc<'_>,
     ) -> CallResult<(DocBuf, bool)> {
         let options = CallOptions { deadline, exhaust: true, ..CallOptions::default() };
-        let reply = self.call(db, &options, &[], |w| w.fields_of(command)).await?;
-        let more = reply.more_to_come();
-        Ok((into_ok(reply)?, more))
+        into_one_of_several(self.call(db, &options, &[], |w| w.fields_of(command)).await?)
     }
 
     /// As [`Connection::run`], with everything that can be said and everything that is known of a failure.
@@ -294,9 +292,7 @@ impl Connection {
 
     /// As [`Connection::next_reply`], where it says ok, and whether more come.
     pub async fn next_full(&mut self, deadline: Option<Instant>) -> CallResult<(DocBuf, bool)> {
-        let reply = self.next_reply(deadline).await?;
-        let more = reply.more_to_come();
-        Ok((into_ok(reply)?, more))
+        into_one_of_several(self.next_reply(deadline).await?)
     }
 
     fn build(
@@ -427,6 +423,12 @@ pub(super) fn into_ok(reply: OpMsg) -> CallResult<DocBuf> {
     let error = Error::from_reply(&body.to_document())
         .unwrap_or_else(|| Error::new(codes::PROTOCOL_ERROR, "reply without ok"));
     Err(Box::new(RemoteError { error, reply: Some(body.to_owned()), not_sent: false }))
+}
+
+/// As [`into_ok`], and whether more replies come.
+fn into_one_of_several(reply: OpMsg) -> CallResult<(DocBuf, bool)> {
+    let more = reply.more_to_come();
+    Ok((into_ok(reply)?, more))
 }
 
 fn connect_error(host: &str, e: &std::io::Error) -> Error {

@@ -74,11 +74,7 @@ impl Node {
             "An entry of others cannot be applied; stepping down and copying everything anew",
             attributes,
         );
-        let actions = self.replication.with(|m, now, offset| {
-            let pause_ms = m.config().map_or(0, |c| c.election_timeout_ms());
-            m.freeze(now, pause_ms.div_ceil(1000));
-            m.step_down(now, offset)
-        });
+        let actions = self.replication.with(|m, now, offset| m.step_aside(now, offset));
         self.perform_quietly(actions).await;
         if let Err(error) = self.start_copy("an entry did not fit") {
             self.replication.note("A copy cannot begin", doc! { "error": error.message });

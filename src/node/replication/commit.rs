@@ -135,6 +135,10 @@ impl Node {
         }
     }
 
+    /// Whether an optime is majority-committed.
+    pub(crate) fn is_committed(&self, optime: OpTime) -> bool {
+        order(self.committed()) >= order(optime)
+    }
     /// The newest optime that is majority-committed: no election and no rollback takes it away.
     pub fn committed(&self) -> OpTime {
         match self.replication.commit.is_shared() {

@@ -105,9 +105,7 @@ impl Node {
             if !m.is_leader() || m.term() != term {
                 return Vec::new();
             }
-            let pause_ms = m.config().map_or(0, |c| c.election_timeout_ms());
-            m.freeze(now, pause_ms.div_ceil(1000));
-            m.step_down(now, offset)
+            m.step_aside(now, offset)
         });
         Box::pin(self.perform(actions)).await?;
         Err(error)
@@ -162,9 +160,7 @@ impl Node {
     fn note_writes_of_majority(&self) {
         let since = &self.replication.majority_wall_ms;
         let first = (*self.replication.election.lock()).map(|e| e.first);
-        if since.load(Ordering::SeqCst) == 0
-            && first.is_some_and(|t| super::order(self.committed()) >= super::order(t))
-        {
+        if since.load(Ordering::SeqCst) == 0 && first.is_some_and(|t| self.is_committed(t)) {
             since.store(self.now_ms(), Ordering::SeqCst);
         }
     }

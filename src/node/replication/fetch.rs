@@ -165,20 +165,20 @@ impl Node {
     }
     /// The member to fetch from that has more than `last`, and was not denied.
     fn choose_ahead_of(&self, last: OpTime) -> Option<String> {
-        self.choose_by(|m, denied| choose(m, last, denied))
+        let lag_max = self.source_lag_max();
+        self.choose_by(|m, denied| choose(m, last, denied, lag_max))
     }
     /// The member to copy everything from.
     pub(super) fn choose_to_copy(&self) -> Option<String> {
-        let preference = self.replication.settings().copy_from;
-        self.choose_by(|m, denied| choose_to_copy(m, denied, preference))
+        let (lag_max, preference) = (self.source_lag_max(), self.replication.settings().copy_from);
+        self.choose_by(|m, denied| choose_to_copy(m, denied, lag_max, preference))
     }
-    /// How far behind others a source may be.
-    fn tell_lag(&self) {
-        let secs = match self.failpoint("disableMaxSyncSourceLagSecs") {
+    /// How many seconds behind others a source may be.
+    fn source_lag_max(&self) -> u64 {
+        match self.failpoint("disableMaxSyncSourceLagSecs") {
             true => u64::MAX,
             false => self.replication.settings().source_lag_secs,
-        };
-        self.replication.member.lock().set_source_lag_max(secs);
+        }
     }
     fn choose_by(&self, choice: impl Fn(&Member, &[usize]) -> Option<usize>) -> Option<String> {
         let now = self.replication.now();
@@ -187,7 +187,6 @@ impl Node {
             source.denied.retain(|(_, until)| *until > now);
             source.denied.iter().map(|(host, _)| host.clone()).collect()
         };
-        self.tell_lag();
         self.replication.look(|m| {
             let denied: Vec<usize> = denied.iter().filter_map(|host| m.index_of(host)).collect();
             Some(m.config()?.members()[choice(m, &denied)?].host.clone())
@@ -367,14 +366,13 @@ impl Node {
                 Taken::Misfit(reason) => return Ok(End::Misfit(reason.clone())),
             }
             self.take_metadata(reply.doc(), shared).await?;
-            let serving = serving(since, reply.doc());
-            self.tell_lag();
+            let (serving, lag_max) = (serving(since, reply.doc()), self.source_lag_max());
             let ends = matches!(taken, Taken::Overtaken)
                 || !self.follows()
                 || self.is_source_forced()
                 // What was sent already goes with a stream, and the cursor stands behind that: another one begins where the log ends.
                 || (stream.is_some() && !self.replication.settings().streams)
-                || self.replication.look(|m| should_change(m, host, shared, serving));
+                || self.replication.look(|m| should_change(m, host, shared, serving, lag_max));
             if ends || id == 0 {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Changed);

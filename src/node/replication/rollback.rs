@@ -238,7 +238,8 @@ impl Node {
         let files = self.options.files.clone();
         let newest = storage::recovery::checkpoint_position(&*files, &self.options.dir);
         let newest = newest.map_err(|e| err!(LOG_WRITE_FAILED, "the checkpoint cannot be read: {e}"))?;
-        // Nothing could be replayed from a log that ends before it.
+        // Nothing could be replayed from a log that ends before it. The file says where it is: a write of it that failed may have put it
+        // in force.
         if newest.is_some_and(|position| position > end) {
             return Ok(None);
         }

@@ -201,12 +201,17 @@ async fn status_has_the_fields_that_tools_read() {
     assert_eq!((m.get_str("stateStr"), m.get_i64("uptime")), (Some("PRIMARY"), Some(7)));
 }
 
-/// Addresses of which one, `own:1`, is this node's, and any other says late that it is not.
-struct SlowAddresses {
-    asked: tokio::sync::mpsc::UnboundedSender<()>,
-    answers: tokio::sync::Semaphore,
+/// Addresses at which nobody does anything but say whose they are.
+trait Addresses: Send + Sync + 'static {
+    fn is_self(&self, _: &str) -> bool {
+        false
+    }
+    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
+    fn answers(&self, _: &str) -> bool {
+        false
+    }
 }
-impl Peers for SlowAddresses {
+impl<A: Addresses> Peers for A {
     fn call<'a>(
         &'a self,
         host: &'a str,
@@ -226,7 +231,25 @@ impl Peers for SlowAddresses {
         Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
     }
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { host == "own:1" })
+        Box::pin(async move { Addresses::is_self(self, host) })
+    }
+    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Addresses::is_self_elsewhere(self, host)
+    }
+    fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
+        Box::pin(async move { self.answers(host).then_some(document::ObjectId([1; 12])) })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+/// Addresses of which one, `own:1`, is this node's, and any other says late that it is not.
+struct SlowAddresses {
+    asked: tokio::sync::mpsc::UnboundedSender<()>,
+    answers: tokio::sync::Semaphore,
+}
+impl Addresses for SlowAddresses {
+    fn is_self(&self, host: &str) -> bool {
+        host == "own:1"
     }
     fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move {
@@ -236,10 +259,6 @@ impl Peers for SlowAddresses {
             false
         })
     }
-    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
-        Box::pin(async { None })
-    }
-    fn note(&self, _: &str, _: Document) {}
 }
 
 #[tokio::test]
@@ -268,36 +287,13 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
 struct Forwarded {
     open: std::sync::atomic::AtomicBool,
 }
-impl Peers for Forwarded {
-    fn call<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        _: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<DocBuf>> {
-        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
-    }
-    fn stream<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        _: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
-        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
-    }
-    fn is_self<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async { false })
-    }
+impl Addresses for Forwarded {
     fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move { host == "forwarded:1" && self.open.load(Ordering::SeqCst) })
     }
-    fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
-        let answers = host != "forwarded:1" || self.open.load(Ordering::SeqCst);
-        Box::pin(async move { answers.then_some(document::ObjectId([1; 12])) })
+    fn answers(&self, host: &str) -> bool {
+        host != "forwarded:1" || self.open.load(Ordering::SeqCst)
     }
-    fn note(&self, _: &str, _: Document) {}
 }
 
 /// Every election makes a configuration, also that which a cut has caused.

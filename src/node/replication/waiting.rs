@@ -1,6 +1,6 @@
 //! Write concerns of a set of several: which members must have a write before it is acknowledged.
 
-use super::{MemberState, Replication, SetConfig, known, order};
+use super::{MemberState, Replication, SetConfig, known};
 use crate::operation::{Operation, WriteAck, WriteConcern};
 use crate::{Node, log_failed};
 use document::{Document, Result, Value, bail, doc};
@@ -121,7 +121,7 @@ impl Node {
             let enough = match Need::of(&wc.w, config.as_deref())? {
                 Need::Members(n) => holders.len() >= n,
                 Need::Tags(tags) => config.is_some_and(|c| c.satisfies(&tags, &holders)),
-                Need::Majority => order(self.committed()) >= order(optime),
+                Need::Majority => self.is_committed(optime),
             };
             if enough {
                 return Ok(());

@@ -63,7 +63,7 @@ pub(crate) async fn insert(
             }
             let prepared = prepared(node, series, documents[index], flags).and_then(|m| {
                 let key = group_key(&m, series);
-                refusing.check(&m, series, places.contains_key(&key))?;
+                refusing.check(&m, series, || places.contains_key(&key))?;
                 Ok((m, key))
             });
             match prepared {
@@ -118,7 +118,11 @@ impl Refusing {
     }
 
     /// Looks at a measurement as a bucket of its own. The meta of a bucket that has measurements already is known to be taken.
-    fn check(&self, m: &Measurement, series: &Series, known: bool) -> Result<()> {
+    fn check(&self, m: &Measurement, series: &Series, known: impl FnOnce() -> bool) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let known = known();
         let of_meta = |spec: &IndexSpec| spec.fields().iter().all(|field| field.names[0] == META);
         let arrays = holds_array(m.meta.doc()) || holds_array(m.row.doc());
         let asked = |spec: &&IndexSpec| {

@@ -330,20 +330,12 @@ pub struct Member {
     /// A leader that fetches what others have, before the first entry of its term.
     catching_up: bool,
     last_catch_up: LastCatchUp,
-    /// How many seconds behind the newest entry of any member a source may be.
-    source_lag_max: u64,
     /// Share of the election timeout by which its timer is put off at random.
     offset_fraction: f64,
     metrics: ElectionMetrics,
 }
 
 impl Member {
-    pub fn source_lag_max(&self) -> u64 {
-        self.source_lag_max
-    }
-    pub fn set_source_lag_max(&mut self, secs: u64) {
-        self.source_lag_max = secs;
-    }
     pub fn set_offset_fraction(&mut self, fraction: f64) {
         self.offset_fraction = fraction;
     }
@@ -377,7 +369,6 @@ impl Member {
             next: None,
             catching_up: false,
             last_catch_up: LastCatchUp::default(),
-            source_lag_max: super::source::LAG_MAX_SECS,
             offset_fraction: OFFSET_FRACTION,
             metrics: ElectionMetrics::default(),
         }
@@ -1221,6 +1212,12 @@ impl Member {
         self.stepping_down = false;
     }
     /// Steps down now.
+    /// The same, and this member does not stand for an election timeout, so that another can.
+    pub fn step_aside(&mut self, now: u64, offset: f64) -> Vec<Action> {
+        let pause_ms = self.config.as_ref().map_or(0, |c| c.election_timeout_ms());
+        self.freeze(now, pause_ms.div_ceil(1000));
+        self.step_down(now, offset)
+    }
     pub fn step_down(&mut self, now: u64, offset: f64) -> Vec<Action> {
         self.become_follower(now, offset)
     }

@@ -174,6 +174,7 @@ struct World {
 }
 
 const TIMEOUT: u64 = 1000;
+const LAG_MAX_SECS: u64 = 30;
 
 impl World {
     fn new(seed: u64, n: usize, fault: Fault, changes: Changes) -> World {
@@ -612,7 +613,8 @@ impl World {
         if self.random.one_in(2)
             && bears_data
             && !self.hosts[i].member.is_leader()
-            && let Some(source) = super::source::choose(&self.hosts[i].member, self.hosts[i].last(), &[])
+            && let Some(source) =
+                super::source::choose(&self.hosts[i].member, self.hosts[i].last(), &[], LAG_MAX_SECS)
         {
             let last = self.hosts[i].last();
             self.send(i, self.hosts[i].host_at(source), Message::Fetch(last));

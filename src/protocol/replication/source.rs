@@ -3,12 +3,9 @@
 use super::OpTime;
 use super::member::{Member, MemberState};
 
-/// How far a source may be behind the newest entry known of, in seconds.
-pub(super) const LAG_MAX_SECS: u64 = 30;
-
 /// The member to fetch from: up, readable, ahead of `last`, and not denied. First a choice among those that are not hidden,
-/// not late and not delayed; then among all. The nearest wins.
-pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> {
+/// not delayed, and no more than `lag_max` seconds behind the newest entry known of; then among all. The nearest wins.
+pub fn choose(member: &Member, last: OpTime, denied: &[usize], lag_max: u64) -> Option<usize> {
     let config = member.config()?;
     if !config.chaining_allowed()
         && let Some(primary) = member.primary()
@@ -17,18 +14,23 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
         let ahead = member.peer(primary).is_some_and(|p| p.applied >= last);
         return Some(primary).filter(|i| ahead && !denied.contains(i));
     }
-    choose_by(member, last, denied, Preference::PrimaryPreferred)
+    choose_by(member, last, denied, lag_max, Preference::PrimaryPreferred)
 }
 
 /// The member to copy everything from. Where nobody says whom to prefer, a voter spares its set the way over others, and one that does not
 /// vote the primary.
-pub fn choose_to_copy(member: &Member, denied: &[usize], preference: Option<Preference>) -> Option<usize> {
+pub fn choose_to_copy(
+    member: &Member,
+    denied: &[usize],
+    lag_max: u64,
+    preference: Option<Preference>,
+) -> Option<usize> {
     match preference {
-        Some(preference) => choose_by(member, OpTime::NONE, denied, preference),
+        Some(preference) => choose_by(member, OpTime::NONE, denied, lag_max, preference),
         None if member.config()?.chaining_allowed() && member.own().is_some_and(|own| !own.votes) => {
-            choose_by(member, OpTime::NONE, denied, Preference::Nearest)
+            choose_by(member, OpTime::NONE, denied, lag_max, Preference::Nearest)
         }
-        None => choose(member, OpTime::NONE, denied),
+        None => choose(member, OpTime::NONE, denied, lag_max),
     }
 }
 
@@ -70,7 +72,13 @@ impl Preference {
     }
 }
 
-fn choose_by(member: &Member, last: OpTime, denied: &[usize], preference: Preference) -> Option<usize> {
+fn choose_by(
+    member: &Member,
+    last: OpTime,
+    denied: &[usize],
+    lag_max: u64,
+    preference: Preference,
+) -> Option<usize> {
     let config = member.config()?;
     let newest = member.peers().map(|(_, p)| p.applied).max()?;
     // One that builds indexes learns of them from one that does.
@@ -81,7 +89,7 @@ fn choose_by(member: &Member, last: OpTime, denied: &[usize], preference: Prefer
             let usable =
                 p.up && p.state.is_readable() && m.bears_data() && p.applied > last && !denied.contains(i);
             let usable = usable && (m.build_indexes || !builds);
-            let late = (newest.ts >> 32).saturating_sub(p.applied.ts >> 32) > member.source_lag_max();
+            let late = (newest.ts >> 32).saturating_sub(p.applied.ts >> 32) > lag_max;
             let own = member.own();
             let fits = !late
                 && !m.hidden
@@ -106,8 +114,9 @@ pub struct Serving {
     pub applied: OpTime,
 }
 
-/// Whether another source than that host should be looked for after a batch. One that was removed is none.
-pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Serving) -> bool {
+/// Whether another source than that host should be looked for after a batch: one that is gone, or more than `lag_max` seconds late, brings
+/// nothing.
+pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Serving, lag_max: u64) -> bool {
     let Some(source) = member.index_of(source) else { return true };
     let Some(peer) = member.peer(source) else { return true };
     if !peer.up || (!peer.state.is_readable() && peer.asked >= serving.since) {
@@ -120,7 +129,7 @@ pub fn should_change(member: &Member, source: &str, last: OpTime, serving: Servi
     }
     let newest = member.peers().map(|(_, p)| p.applied).max().unwrap_or(OpTime::NONE);
     let applied = peer.applied.max(serving.applied);
-    let late = (newest.ts >> 32).saturating_sub(applied.ts >> 32) > member.source_lag_max();
+    let late = (newest.ts >> 32).saturating_sub(applied.ts >> 32) > lag_max;
     // A source that neither leads nor fetches from anybody, and is not ahead, brings nothing more.
     let stuck = peer.state != MemberState::Primary && !serving.follows && applied <= last;
     late || (stuck && newest > last)
@@ -173,6 +182,8 @@ mod tests {
     use document::{Value, doc};
     use std::sync::Arc;
 
+    const LAG: u64 = 30;
+
     fn t(term: i64, ts: u64) -> OpTime {
         OpTime::new(term, ts)
     }
@@ -198,13 +209,13 @@ mod tests {
             member.heard_beat(index, Beat::of(MemberState::Secondary, at), index as u64, 1, 0, 0.0);
         }
         let serving = Serving { since: 0, follows: true, applied: late };
-        let chosen = |member: &Member| {
-            (choose(member, t(1, 50 << 32), &[]), should_change(member, "b:1", t(1, 90 << 32), serving))
+        let chosen = |lag| {
+            let changes = should_change(&member, "b:1", t(1, 90 << 32), serving, lag);
+            (choose(&member, t(1, 50 << 32), &[], lag), changes)
         };
-        assert_eq!(chosen(&member), (Some(2), true));
+        assert_eq!(chosen(LAG), (Some(2), true));
         for lag in [40, u64::MAX] {
-            member.set_source_lag_max(lag);
-            assert_eq!(chosen(&member), (Some(1), false), "{lag}");
+            assert_eq!(chosen(lag), (Some(1), false), "{lag}");
         }
     }
 
@@ -222,11 +233,11 @@ mod tests {
         };
         member.install(config(&["a:1", "b:1", "c:1"]), Some(0), 1, 0.0);
         hear(&mut member, 1);
-        assert!(!should_change(&member, "b:1", t(1, 2), serving));
+        assert!(!should_change(&member, "b:1", t(1, 2), serving, LAG));
         member.install(config(&["a:1", "c:1"]), Some(0), 2, 0.0);
         hear(&mut member, 1);
-        assert!(should_change(&member, "b:1", t(1, 2), serving));
-        assert!(!should_change(&member, "c:1", t(1, 2), serving));
+        assert!(should_change(&member, "b:1", t(1, 2), serving, LAG));
+        assert!(!should_change(&member, "c:1", t(1, 2), serving, LAG));
     }
 
     /// Heartbeats come seldom, and what they said before is old.
@@ -241,7 +252,7 @@ mod tests {
             member.heard_beat(1, Beat { asked: 5, ..Beat::of(state, t(1, 10 << 32)) }, 1, 6, 0, 0.0);
             member.heard_beat(2, Beat::of(MemberState::Primary, t(1, 100 << 32)), 1, 5, 0, 0.0);
             let serving = Serving { since, follows: true, applied: t(1, said << 32) };
-            should_change(&member, "b:1", t(1, 99 << 32), serving)
+            should_change(&member, "b:1", t(1, 99 << 32), serving, LAG)
         };
         assert!(!leaves(MemberState::Secondary, 1, 100));
         assert!(leaves(MemberState::Secondary, 1, 10), "it is far behind");
@@ -261,7 +272,7 @@ mod tests {
                 member.heard_beat(index, Beat::of(state, t(1, 2)), ping, 1, 0, 0.0);
             }
             let preference = Preference::named(preference);
-            [&[][..], &[1], &[2]].map(|denied| choose_to_copy(&member, denied, preference))
+            [&[][..], &[1], &[2]].map(|denied| choose_to_copy(&member, denied, LAG, preference))
         };
         assert_eq!(copies_from(1, "primary"), [Some(1), None, Some(1)]);
         assert_eq!(copies_from(1, "secondary"), [Some(2), Some(2), None]);

@@ -46,10 +46,12 @@ pub fn interpolated(mut values: Vec<Arg>, keys: &[Value]) -> Result<Vec<Arg>> {
 
 fn check_keys(keys: &[Value]) -> Result<()> {
     for (i, key) in keys.iter().enumerate() {
-        if !key.is_number() && !matches!(key, Value::DateTime(_)) {
+        // Between a number and a date there is no line.
+        let fits = key.is_number() || matches!(key, Value::DateTime(_));
+        if !fits || key.is_number() != keys[0].is_number() {
             bail!(
                 TYPE_MISMATCH,
-                "Conversion of sortBy field to a number failed: it must be numeric or a date"
+                "Conversion of sortBy field to a number failed: all of it must be numeric, or all dates"
             );
         }
         if i > 0 && compare_values(key, &keys[i - 1]).is_eq() {
@@ -164,9 +166,7 @@ fn stages(
         }
     }
     let mut out = Vec::new();
-    if !constants.is_empty() {
-        out.extend(project::add_fields("$addFields", &constants.into(), ctx)?);
-    }
+    // What is carried on or lies between is computed from the input, before any constant takes a gap's place.
     if !windows.is_empty() {
         let mut spec = Document::new();
         if let Some(partition) = partition {
@@ -177,6 +177,9 @@ fn stages(
         }
         spec.push("output", windows);
         out.extend(super::parse("$setWindowFields", &spec.into(), ctx)?);
+    }
+    if !constants.is_empty() {
+        out.extend(project::add_fields("$addFields", &constants.into(), ctx)?);
     }
     Ok(out)
 }

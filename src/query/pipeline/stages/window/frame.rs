@@ -43,8 +43,10 @@ impl Frame {
     /// The positions that the document at `at` sees. `keys` are the sort field's values of the partition, in order, and
     /// `before` the range found for the document before, from which the search goes on.
     ///
+    /// In a range, too, "current" is the document itself and not all that have its value.
+    ///
     /// # Errors
-    /// 5429414 and 5429513 when the sort field is no number, or no date.
+    /// 5429414 and 5429513 when the sort field is no number, or no date; 5429413 when it is a date and there is no unit.
     pub fn at(&self, at: usize, keys: &[Value], before: &Range<usize>) -> Result<Range<usize>> {
         let len = keys.len();
         match self {
@@ -62,21 +64,28 @@ impl Frame {
                 Ok(from..to.max(from))
             }
             Frame::Range(lower, upper, unit) => {
-                let least = limit(lower, &keys[at], *unit)?;
-                let greatest = limit(upper, &keys[at], *unit)?;
-                let mut from = before.start;
-                if let Some(least) = &least {
-                    while from < len && compare_values(&keys[from], least).is_lt() {
-                        from += 1;
+                let key = &keys[at];
+                check_key(key, *unit)?;
+                let first_from = |start: usize, outside: &dyn Fn(&Value) -> bool| {
+                    start + keys[start..].iter().take_while(|key| outside(key)).count()
+                };
+                let from = match lower {
+                    Bound::Unbounded => 0,
+                    Bound::Current => at,
+                    Bound::At(by) => {
+                        let least = shifted(key, by, *unit);
+                        first_from(before.start, &|key| compare_values(key, &least).is_lt())
                     }
-                }
-                let mut to = if greatest.is_none() { len } else { before.end.max(from) };
-                if let Some(greatest) = &greatest {
-                    while to < len && compare_values(&keys[to], greatest).is_le() {
-                        to += 1;
+                };
+                let to = match upper {
+                    Bound::Unbounded => len,
+                    Bound::Current => at + 1,
+                    Bound::At(by) => {
+                        let greatest = shifted(key, by, *unit);
+                        first_from(before.end, &|key| compare_values(key, &greatest).is_le())
                     }
-                }
-                Ok(from..to)
+                };
+                Ok(from..to.max(from))
             }
         }
     }
@@ -87,35 +96,35 @@ fn position(at: usize, offset: i64, len: usize) -> usize {
     usize::try_from(moved).unwrap_or(0).min(len)
 }
 
-/// The value at one end of a range; `None` when that end is open.
-fn limit(bound: &Bound<Value>, key: &Value, unit: Option<Unit>) -> Result<Option<Value>> {
-    let by = match bound {
-        Bound::Unbounded => return Ok(None),
-        Bound::Current => return Ok(Some(key.clone())),
-        Bound::At(by) => by,
-    };
+fn check_key(key: &Value, unit: Option<Unit>) -> Result<()> {
     match (unit, key) {
-        (Some(unit), Value::DateTime(ms)) => {
-            let amount = number::to_i64_exact(by).unwrap_or(0);
-            Ok(Some(match shift(*ms, unit, amount, UTC) {
-                Some(ms) => Value::DateTime(ms),
-                None if amount < 0 => Value::DateTime(i64::MIN),
-                None => Value::DateTime(i64::MAX),
-            }))
-        }
+        (Some(_), Value::DateTime(_)) => Ok(()),
         (Some(_), other) => bail!(
             5429513,
             "Invalid range: Expected the sortBy field to be a Date, but it was {}",
             other.type_name()
         ),
-        (None, key) => match number::add(key, by) {
-            Some(sum) => Ok(Some(sum)),
-            None => bail!(
-                5429414,
-                "Invalid range: Expected the sortBy field to be a number, but it was {}",
-                key.type_name()
-            ),
-        },
+        (None, Value::DateTime(_)) => {
+            bail!(5429413, "For windows that involve date or time ranges, a unit must be provided.")
+        }
+        (None, key) if key.is_number() => Ok(()),
+        (None, other) => bail!(
+            5429414,
+            "Invalid range: Expected the sortBy field to be a number, but it was {}",
+            other.type_name()
+        ),
+    }
+}
+
+/// A key that was checked, moved by the amount; a date beyond those that there are becomes the last one.
+fn shifted(key: &Value, by: &Value, unit: Option<Unit>) -> Value {
+    match (unit, key) {
+        (Some(unit), Value::DateTime(ms)) => {
+            let amount = number::to_i64_exact(by).unwrap_or(0);
+            let last = if amount < 0 { i64::MIN } else { i64::MAX };
+            Value::DateTime(shift(*ms, unit, amount, UTC).unwrap_or(last))
+        }
+        (_, key) => number::add(key, by).unwrap_or(Value::Null),
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Partition<'a> {
     pub documents: &'a mut Spool,
     /// The value of the one sort field in each document; null where it is missing, or where there is no such field.
     pub keys: Vec<Value>,
+    /// Whether that field sorts the documents in descending order.
+    pub descends: bool,
     /// How those values compare.
     pub collation: &'a Collation,
     /// What the stage holds.
@@ -397,7 +399,7 @@ impl Output {
                     Ok(Some(state.result(*sample)))
                 })
             }
-            Function::Rank(kind) => Ok(ranks(*kind, p)),
+            Function::Rank(kind) => ranks(*kind, p),
             Function::Shift { output, by, default } => {
                 let values = evaluated(output, p, vars)?;
                 let at = |i: usize| usize::try_from(i as i64 + by).ok().and_then(|i| values.get(i));
@@ -501,12 +503,23 @@ fn is_not_finite(v: &Arg) -> bool {
     v.as_ref().and_then(number::as_f64).is_some_and(|x| !x.is_finite())
 }
 
-fn ranks(kind: Rank, p: &Partition<'_>) -> Vec<Arg> {
+/// What a value is sorted by: of an array the least element, or the greatest where the order descends.
+fn sorted_by<'a>(v: &'a Value, p: &Partition<'_>) -> &'a Value {
+    let Value::Array(items) = v else { return v };
+    let compare = |a: &&Value, b: &&Value| p.collation.compare_values(a, b);
+    let end = if p.descends { items.iter().max_by(compare) } else { items.iter().min_by(compare) };
+    end.unwrap_or(&Value::Undefined)
+}
+
+fn ranks(kind: Rank, p: &Partition<'_>) -> Result<Vec<Arg>> {
     let keys = &p.keys;
     let mut rank = 0i64;
     let mut out = Vec::with_capacity(keys.len());
+    let mut before = None;
     for (i, key) in keys.iter().enumerate() {
-        let tie = i > 0 && p.collation.values_equal(key, &keys[i - 1]);
+        meter::spend(1 + key.as_array().map_or(0, |items| items.len()))?;
+        let key = sorted_by(key, p);
+        let tie = before.replace(key).is_some_and(|before| p.collation.values_equal(key, before));
         match kind {
             Rank::Number => rank = i as i64 + 1,
             Rank::WithGaps if !tie => rank = i as i64 + 1,
@@ -515,7 +528,7 @@ fn ranks(kind: Rank, p: &Partition<'_>) -> Vec<Arg> {
         }
         out.push(Some(number::int_or_long(rank)));
     }
-    out
+    Ok(out)
 }
 
 /// Each number weighs `alpha` against all before it; what is no number gives null and leaves the average alone.

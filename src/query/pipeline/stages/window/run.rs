@@ -104,6 +104,7 @@ impl Running {
         let mut partition = Partition {
             documents: &mut self.documents,
             keys: Vec::new(),
+            descends: self.plan.descends,
             collation: &self.collation,
             charge: &mut self.charge,
             documents_bytes,

@@ -57,6 +57,21 @@ fn ranges_look_at_values() {
     assert_eq!(results(near, &series()), ints(&[30, 7, 30, 60]));
 }
 
+/// In a range, "current" is the document itself, whatever others have its value.
+#[test]
+fn the_current_end_of_a_range_leaves_out_ties_on_its_side() {
+    let ties: Vec<Document> = [(1i64, 100), (2, 100), (3, 101)].map(|(i, t)| doc! { "_id": i, "t": t }).to_vec();
+    let pushed = |bounds: Value| results(window(doc! { "$push": "$_id" }, doc! { "range": bounds }), &ties);
+    let lists = |lists: &[&[i64]]| -> Vec<Value> {
+        lists.iter().map(|l| Value::Array(l.iter().map(|n| Value::Int64(*n)).collect())).collect()
+    };
+    assert_eq!(pushed(array!["current", "current"]), lists(&[&[1], &[2], &[3]]));
+    assert_eq!(pushed(array!["current", 1]), lists(&[&[1, 2, 3], &[2, 3], &[3]]));
+    assert_eq!(pushed(array!["unbounded", "current"]), lists(&[&[1], &[1, 2], &[1, 2, 3]]));
+    assert_eq!(pushed(array![0, 0]), lists(&[&[1, 2], &[1, 2], &[3]]));
+    assert_eq!(pushed(array![(-1), "current"]), lists(&[&[1], &[1, 2], &[1, 2, 3]]));
+}
+
 #[test]
 fn collected_values_grow_with_the_frame() {
     let pushed = window(doc! { "$push": "$v" }, doc! { "documents": ["unbounded", "current"] });
@@ -74,6 +89,18 @@ fn ranks_share_places_by_their_kind() {
     assert_eq!(of("$rank"), ints(&[1, 1, 3]));
     assert_eq!(of("$denseRank"), ints(&[1, 1, 2]));
     assert_eq!(of("$documentNumber"), ints(&[1, 2, 3]));
+}
+
+/// An array is sorted by one of its elements, and ties are of those.
+#[test]
+fn arrays_rank_by_the_element_that_sorts_them() {
+    let input = [doc! { "_id": 1i64, "t": array![3, 1] }, doc! { "_id": 2i64, "t": 1 }, doc! { "_id": 3i64, "t": 3 }];
+    let by = |order: i32| {
+        let stage = doc! { "$setWindowFields": { "sortBy": { "t": order }, "output": { "r": { "$rank": {} } } } };
+        results(stage, &input)
+    };
+    assert_eq!(by(1), ints(&[1, 1, 3]));
+    assert_eq!(by(-1), ints(&[1, 3, 1]));
 }
 
 #[test]
@@ -99,6 +126,21 @@ fn gaps_are_filled_by_line_or_by_the_value_before() {
     assert_eq!(fill("locf"), ints(&[10, 10, 20]));
     let constant = doc! { "$fill": { "output": { "r": { "value": 0 } } } };
     assert_eq!(results(constant, &gaps), ints(&[10, 0, 20]));
+    let both = doc! { "r": { "value": "$t" }, "t": { "method": "locf" } };
+    let carried = doc! { "$fill": { "sortBy": { "_id": 1 }, "output": both } };
+    let input = [doc! { "_id": 1i64, "t": 5 }, doc! { "_id": 2i64 }];
+    assert_eq!(results(carried, &input), ints(&[5, 5]), "a constant sees what was carried on");
+}
+
+#[test]
+fn there_is_no_line_between_a_number_and_a_date() {
+    let input = [
+        doc! { "_id": 1i64, "t": 1, "r": 10 },
+        doc! { "_id": 2i64, "t": 2 },
+        doc! { "_id": 3i64, "t": Value::DateTime(3), "r": 20 },
+    ];
+    let fill = doc! { "$fill": { "sortBy": { "t": 1 }, "output": { "r": { "method": "linear" } } } };
+    assert_eq!(run(fill, &input).expect_err("a refusal").code, document::codes::TYPE_MISMATCH);
 }
 
 #[test]
@@ -128,6 +170,13 @@ fn refusals_have_the_codes_of_the_real_server() {
     assert_eq!(bounds(doc! { "documents": [1, (-1)] }), 5339900);
     assert_eq!(bounds(doc! { "documents": [1.5, 2] }), 9);
     assert_eq!(bounds(doc! { "range": [(-1), 0], "unit": "day" }), 5429513);
+    let whole = |key: Value, w: Document| {
+        run(window(doc! { "$sum": "$v" }, w), &[doc! { "_id": 1i64, "t": key }]).expect_err("a refusal").code
+    };
+    let unbounded = doc! { "range": ["unbounded", "unbounded"] };
+    assert_eq!(whole(Value::Null, unbounded.clone()), 5429414);
+    assert_eq!(whole(Value::DateTime(0), unbounded), 5429413);
+    assert_eq!(whole(Value::Int32(1), doc! { "range": ["unbounded", "current"], "unit": "day" }), 5429513);
     let unsorted = doc! { "$sum": "$v", "window": { "documents": [(-1), 0] } };
     assert_eq!(refused(doc! { "$setWindowFields": { "output": { "r": (unsorted) } } }), 5339901);
     assert_eq!(refused(doc! { "$setWindowFields": { "output": { "r": { "$mergeObjects": "$v" } } } }), 9);

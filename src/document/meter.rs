@@ -119,6 +119,12 @@ pub fn spend(units: usize) -> Result<()> {
     }
 }
 
+/// Counts `units` of work where nothing can be refused; the next [`spend`] asks, as after an allocation.
+#[inline]
+pub fn charge(units: usize) {
+    COUNTERS.with(|c| c.left.set(c.left.get() - units as i64));
+}
+
 #[cold]
 fn exhausted(left: i64) -> Result<()> {
     let used = u32::try_from(1 + left.unsigned_abs() as i64 / QUANTUM).unwrap_or(u32::MAX);
@@ -343,6 +349,16 @@ mod tests {
             assert!(spent() >= QUANTUM * 10, "{}", spent());
         });
         unbroken(|| work(10)).unwrap();
+    }
+
+    #[test]
+    fn what_was_charged_is_refused_when_work_is_counted_next() {
+        within(&mut Oversight(Some(Arc::new(Limit(AtomicU32::new(0), 3)))), || {
+            charge(QUANTUM as usize * 10);
+            assert_eq!(spend(1).unwrap_err().code, 50);
+        });
+        charge(QUANTUM as usize * 10);
+        spend(1).unwrap();
     }
 
     #[test]

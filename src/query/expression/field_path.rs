@@ -2,9 +2,12 @@
 //!
 //! A path goes through documents; at an array it is evaluated in every element and the results form an array, without
 //! those that miss. Array positions are never addressed (`"$a.0"` names a field "0").
+//!
+//! What is passed over on the way is charged to the [`meter`]: it is for the caller to spend, and so to be refused.
 
 use crate::depth::check_path_length;
-use document::{Doc, Result, Value, ValueRef, bail};
+use crate::matcher::path::{charge_passed, find};
+use document::{Doc, Document, Result, Value, ValueRef, bail, meter};
 use std::fmt;
 
 /// A path in components. The empty path names the whole value.
@@ -76,7 +79,9 @@ pub fn check_field_name(name: &str) -> Result<()> {
 }
 
 fn in_doc(doc: Doc<'_>, name: &str, rest: &[Box<str>]) -> Option<Value> {
-    let v = doc.get(name)?;
+    let found = find(doc, name);
+    charge_passed(doc, found.as_ref());
+    let v = found?.value();
     let Some((next, rest)) = rest.split_first() else { return Some(v.to_value()) };
     match v {
         ValueRef::Document(inner) => in_doc(inner, next, rest),
@@ -87,9 +92,12 @@ fn in_doc(doc: Doc<'_>, name: &str, rest: &[Box<str>]) -> Option<Value> {
 
 /// Only documents of an array are gone into, not arrays in it.
 fn in_array(items: Doc<'_>, name: &str, rest: &[Box<str>]) -> Value {
-    let found = items.iter().filter_map(|e| match e.value() {
-        ValueRef::Document(inner) => in_doc(inner, name, rest),
-        _ => None,
+    let found = items.iter().filter_map(|e| {
+        meter::charge(1);
+        match e.value() {
+            ValueRef::Document(inner) => in_doc(inner, name, rest),
+            _ => None,
+        }
     });
     Value::Array(found.collect())
 }
@@ -97,10 +105,24 @@ fn in_array(items: Doc<'_>, name: &str, rest: &[Box<str>]) -> Value {
 fn in_value(v: &Value, path: &[Box<str>]) -> Option<Value> {
     let Some((name, rest)) = path.split_first() else { return Some(v.clone()) };
     match v {
-        Value::Document(d) => in_value(d.get(name)?, rest),
-        Value::Array(items) => Some(Value::Array(items.iter().filter_map(|i| nested(i, path)).collect())),
+        Value::Document(d) => in_value(field(d, name)?, rest),
+        Value::Array(items) => {
+            meter::charge(items.len());
+            Some(Value::Array(items.iter().filter_map(|i| nested(i, path)).collect()))
+        }
         _ => None,
     }
+}
+
+/// Fields that are passed over in the time of a unit of work.
+const FIELDS_A_UNIT: usize = 16;
+
+fn field<'v>(d: &'v Document, name: &str) -> Option<&'v Value> {
+    let at = d.0.iter().position(|(n, _)| n == name);
+    if d.len() > FIELDS_A_UNIT {
+        meter::charge(at.unwrap_or(d.len()) / FIELDS_A_UNIT);
+    }
+    Some(&d.0[at?].1)
 }
 
 fn nested(v: &Value, path: &[Box<str>]) -> Option<Value> {

@@ -73,15 +73,24 @@ pub fn find<'d>(doc: Doc<'d>, name: &str) -> Option<Element<'d>> {
 #[inline]
 pub fn count_passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> Result<()> {
     match doc.bytes().len() > LARGE_BYTES {
-        true => meter::spend(passed(doc, found) / BYTES_A_UNIT),
+        true => meter::spend(units_passed(doc, found)),
         false => Ok(()),
     }
 }
 
+/// As [`count_passed`], where nothing can be refused.
+#[inline]
+pub fn charge_passed(doc: Doc<'_>, found: Option<&Element<'_>>) {
+    if doc.bytes().len() > LARGE_BYTES {
+        meter::charge(units_passed(doc, found));
+    }
+}
+
 #[cold]
-fn passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> usize {
+fn units_passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> usize {
     let bytes = doc.bytes();
-    found.map_or(bytes.len(), |e| e.whole().as_ptr() as usize - bytes.as_ptr() as usize)
+    let passed = found.map_or(bytes.len(), |e| e.whole().as_ptr() as usize - bytes.as_ptr() as usize);
+    passed / BYTES_A_UNIT
 }
 
 /// In a document no larger a field is found as fast as one is compared.

@@ -69,14 +69,11 @@ pub fn let_in(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression
     let Some(defined) = defined.as_deref() else { bail!(16876, "Missing 'vars' parameter to $let") };
     let Some(body) = body else { bail!(16877, "Missing 'in' parameter to $let") };
     let mut bindings = Vec::new();
-    let mut inner = vars.clone();
     for (name, v) in defined.iter() {
         check_variable_name(name, true)?;
         bindings.push((name == "CURRENT", parse::expression(v, vars)?));
-        if name != "CURRENT" {
-            inner = inner.bind(name);
-        }
     }
+    let inner = vars.bind_all(defined.keys().filter(|name| *name != "CURRENT"));
     let body = parse::expression(body, &inner)?;
     Ok(Expression::Special(Arc::new(Let { bindings, body })))
 }
@@ -304,7 +301,7 @@ pub fn reduce(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression
         bail!(40078, "$reduce requires 'initialValue' to be specified");
     };
     let Some(step) = d.get("in") else { bail!(40079, "$reduce requires 'in' to be specified") };
-    let inner = vars.bind("this").bind("value");
+    let inner = vars.bind_all(["this", "value"]);
     Ok(Expression::Special(Arc::new(Reduce {
         input: parse::expression(input, vars)?,
         initial: parse::expression(initial, vars)?,

@@ -4,6 +4,7 @@ use super::{Constants, Eval, FieldPath};
 use crate::script::Scripts;
 use document::fts::TextQuery;
 use document::{Collation, Result, Timestamp, Value, bail};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Where a variable's value is found.
@@ -24,10 +25,31 @@ pub enum Slot {
     User(usize),
 }
 
+/// Names bound together, inside of those bound around them. Each is found at once, however many there are.
+#[derive(Clone, Debug, Default)]
+struct Bound {
+    outer: Option<Arc<Bound>>,
+    /// Positions of the stack that the outer names take.
+    first: usize,
+    names: Vec<String>,
+    /// The newest position of each name.
+    positions: HashMap<String, usize, foldhash::fast::RandomState>,
+}
+
+impl Bound {
+    fn end(&self) -> usize {
+        self.first + self.names.len()
+    }
+    fn push(&mut self, name: String) {
+        self.positions.insert(name.clone(), self.end());
+        self.names.push(name);
+    }
+}
+
 /// The names in scope while parsing; a user variable's index is its position on the stack.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    names: Vec<String>,
+    bound: Option<Arc<Bound>>,
     /// A `$let` may rebind `CURRENT`; then this is the position of the newest binding.
     pub(super) in_redact: bool,
     /// The node keeps no cluster time: `$$CLUSTER_TIME` is refused when parsing.
@@ -49,13 +71,24 @@ impl Variables {
     }
     /// Names given by the command's `let`, in the order their values are given to [`Vars::with_values`].
     pub fn with_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Variables {
-        Variables { names: names.into_iter().map(Into::into).collect(), ..Variables::default() }
+        Variables::default().bind_all(names)
     }
     /// This scope with `name` added on top.
     pub fn bind(&self, name: &str) -> Variables {
-        let mut inner = self.clone();
-        inner.names.push(name.to_string());
-        inner
+        self.bind_all([name])
+    }
+    /// This scope with `names` added on top, in their order.
+    pub fn bind_all<S: Into<String>>(&self, names: impl IntoIterator<Item = S>) -> Variables {
+        let mut bound = Bound { outer: self.bound.clone(), first: self.len(), ..Bound::default() };
+        names.into_iter().for_each(|name| bound.push(name.into()));
+        match bound.names.is_empty() {
+            true => self.clone(),
+            false => Variables { bound: Some(Arc::new(bound)), ..self.clone() },
+        }
+    }
+    /// Adds `name` on top of this scope itself.
+    pub fn push(&mut self, name: &str) {
+        Arc::make_mut(self.bound.get_or_insert_default()).push(name.to_string());
     }
     /// The scope of a `$redact` expression, which knows `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
     pub fn for_redact(&self) -> Variables {
@@ -100,17 +133,25 @@ impl Variables {
         &self.collation
     }
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.bound.as_ref().map_or(0, |bound| bound.end())
     }
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.bound.is_none()
     }
-    pub fn names(&self) -> &[String] {
-        &self.names
+    /// What was bound together, the innermost first.
+    fn scopes(&self) -> impl Iterator<Item = &Bound> {
+        std::iter::successors(self.bound.as_deref(), |bound| bound.outer.as_deref())
+    }
+    /// All names, in the order of their positions.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.scopes().flat_map(|bound| bound.names.iter().rev().cloned()).collect();
+        names.reverse();
+        names
     }
     pub(super) fn find(&self, name: &str) -> Result<Slot> {
-        if let Some(at) = self.names.iter().rposition(|n| n == name) {
-            return Ok(Slot::User(at));
+        if let Some(at) = self.scopes().find_map(|bound| bound.positions.get(name)) {
+            return Ok(Slot::User(*at));
         }
         Ok(match name {
             "NOW" | "CLUSTER_TIME" if self.timeless => {

@@ -175,7 +175,7 @@ impl Run {
             limits: Limits::default(),
             account: Arc::default(),
             spill: None,
-            names: ctx.scope().names().to_vec(),
+            names: ctx.scope().names(),
             collation: ctx.query.collation.clone(),
             scripts: ctx.query.scripts.clone(),
         }

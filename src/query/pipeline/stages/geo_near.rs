@@ -200,7 +200,7 @@ fn planned(v: &Value, ctx: &Context, measures: bool) -> Result<GeoNear> {
     }
     let matcher = Matcher::parse(filter(&checked, ctx)?.to_doc_buf().doc(), &ctx.query)?;
     let near = near_of(&matcher)?;
-    let scope = ctx.scope().bind("geoNearDistance").bind("geoNearPlace");
+    let scope = ctx.scope().bind_all(["geoNearDistance", "geoNearPlace"]);
     let shape = project::parse_add(&paths, &scope)?;
     let multiplier = d.get("distanceMultiplier").and_then(number::as_f64).unwrap_or(1.0);
     let path = Path::new(d.get_str("key").unwrap_or_default());

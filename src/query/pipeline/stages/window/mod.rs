@@ -155,7 +155,7 @@ fn parse_internal(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Pa
     for (i, (path, v)) in output.iter().enumerate() {
         outputs.push(function::parse(path, v, sort, &scope)?);
         let variable = format!("window_{i}");
-        bound = bound.bind(&variable);
+        bound.push(&variable);
         paths.push(path, format!("$${variable}"));
     }
     let shape = project::parse_add(&paths, &bound)?;

@@ -2,9 +2,12 @@
 
 use super::parse::{self, STRING_BYTES_LIMIT};
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, number, type_name};
-use document::{Doc, Error, Result, Value, bail};
+use document::{Doc, Error, Result, Value, bail, meter};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Bytes of a text that are looked through in the time of a unit of work.
+const BYTES_A_UNIT: usize = 256;
 
 fn null() -> Eval {
     Ok(Some(Value::Null))
@@ -195,7 +198,14 @@ pub fn split(args: &mut [Arg]) -> Eval {
     if separator.is_empty() {
         bail!(40087, "$split requires a non-empty separator");
     }
-    Ok(Some(Value::Array(s.split(separator.as_str()).map(Value::from).collect())))
+    // A separator that does not occur is looked for in one go.
+    meter::spend(s.len() / BYTES_A_UNIT)?;
+    let mut parts = Vec::new();
+    for part in s.split(separator.as_str()) {
+        meter::spend(1)?;
+        parts.push(Value::from(part));
+    }
+    Ok(Some(Value::Array(parts)))
 }
 
 /// The optional start and end of the index operators.
@@ -220,35 +230,35 @@ fn bounds(name: &str, args: &[Arg], length: usize) -> Result<(usize, usize)> {
 
 pub fn index_of_bytes(args: &mut [Arg]) -> Eval {
     let Some((s, token)) = haystack("$indexOfBytes", args, 40091, 40092)? else { return null() };
+    meter::spend(s.len() / BYTES_A_UNIT)?;
     let (start, end) = bounds("$indexOfBytes", args, s.len())?;
     if start > s.len() || end < start {
         return Ok(Some(Value::Int32(-1)));
     }
-    let found = find_bytes(&s.as_bytes()[start..end], token.as_bytes());
-    found.map_or(Ok(Some(Value::Int32(-1))), |at| int(at + start))
-}
-
-fn find_bytes(hay: &[u8], needle: &[u8]) -> Option<usize> {
-    if needle.is_empty() {
-        return Some(0);
+    if token.is_empty() {
+        return int(start);
     }
-    hay.windows(needle.len()).position(|w| w == needle)
+    // A text begins and ends in another between characters only.
+    let (start, end) = (s.ceil_char_boundary(start), s.floor_char_boundary(end));
+    let found = if start < end { s[start..end].find(token) } else { None };
+    found.map_or(Ok(Some(Value::Int32(-1))), |at| int(at + start))
 }
 
 pub fn index_of_cp(args: &mut [Arg]) -> Eval {
     let Some((s, token)) = haystack("$indexOfCP", args, 40093, 40094)? else { return null() };
-    let chars: Vec<char> = s.chars().collect();
-    let token: Vec<char> = token.chars().collect();
-    let (start, end) = bounds("$indexOfCP", args, chars.len())?;
-    if chars.is_empty() && token.is_empty() && start == 0 {
+    meter::spend(s.len() / BYTES_A_UNIT)?;
+    let (start, end) = bounds("$indexOfCP", args, s.chars().count())?;
+    if s.is_empty() && token.is_empty() && start == 0 {
         return int(0);
     }
+    let rest = s.char_indices().nth(start).map_or("", |(at, _)| &s[at..]);
+    let found = rest.find(token).map(|at| start + rest[..at].chars().count());
     // The end bounds where a match begins; it may go on behind it.
-    let at = (start..end).find(|at| chars[*at..].starts_with(&token));
-    at.map_or(Ok(Some(Value::Int32(-1))), int)
+    found.filter(|at| *at < end).map_or(Ok(Some(Value::Int32(-1))), int)
 }
 
-fn haystack(name: &str, args: &[Arg], first: i32, second: i32) -> Result<Option<(String, String)>> {
+/// The text to search and what to look for; `None` where the first argument is nullish.
+fn haystack<'a>(name: &str, args: &'a [Arg], first: i32, second: i32) -> Result<Option<(&'a str, &'a str)>> {
     if is_nullish(&args[0]) {
         return Ok(None);
     }
@@ -260,7 +270,7 @@ fn haystack(name: &str, args: &[Arg], first: i32, second: i32) -> Result<Option<
         let text = format!("{name} requires a string as the second argument, found: {}", type_name(&args[1]));
         return Err(Error::new(second, text));
     };
-    Ok(Some((s.clone(), token.clone())))
+    Ok(Some((s, token)))
 }
 
 #[derive(Debug)]
@@ -366,11 +376,7 @@ impl Node for Replace {
         let all = self.name == "$replaceAll";
         match (&input, &find, &replacement) {
             (Some(Value::String(s)), Some(Value::String(f)), Some(Value::String(r))) => {
-                let out = if all { s.replace(f.as_str(), r) } else { s.replacen(f.as_str(), r, 1) };
-                if out.len() >= STRING_BYTES_LIMIT {
-                    bail!(16493, "Tried to create string longer than 16MB");
-                }
-                string(out)
+                string(replaced(s, f, r, if all { usize::MAX } else { 1 })?)
             }
             _ => null(),
         }
@@ -381,6 +387,32 @@ impl Node for Replace {
     fn name(&self) -> &'static str {
         self.name
     }
+}
+
+/// `s` with `to` in the place of the first occurrences of `find`, `most` of them.
+///
+/// # Errors
+/// 16493 as soon as the result is too long, and those of [`meter::spend`].
+fn replaced(s: &str, find: &str, to: &str, most: usize) -> Result<String> {
+    meter::spend(s.len() / BYTES_A_UNIT)?;
+    let (mut out, mut copied) = (String::new(), 0);
+    for (at, found) in s.match_indices(find).take(most) {
+        meter::spend(1)?;
+        extend(&mut out, &s[copied..at])?;
+        extend(&mut out, to)?;
+        copied = at + found.len();
+    }
+    extend(&mut out, &s[copied..])?;
+    Ok(out)
+}
+
+/// Appends to a text that must not become too long.
+fn extend(out: &mut String, more: &str) -> Result<()> {
+    if out.len() + more.len() >= STRING_BYTES_LIMIT {
+        bail!(16493, "Tried to create string longer than 16MB");
+    }
+    out.push_str(more);
+    Ok(())
 }
 
 pub fn replace(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {

@@ -4,7 +4,9 @@
 
 use super::{Accumulator, Parsed};
 use crate::expression::{Arg, Expression, Variables, parse};
+use crate::merge_sort::merge_sort;
 use document::{Result, Value, bail, number};
+use std::cmp::Ordering;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -17,6 +19,11 @@ impl Spec {
     pub fn start(&self) -> State {
         State { spec: self.clone(), numbers: Vec::new() }
     }
+}
+
+/// NaN sorts below every number, as in the BSON order.
+fn order(a: &f64, b: &f64) -> Ordering {
+    a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
 pub struct State {
@@ -38,9 +45,12 @@ impl Accumulator for State {
         }
         Ok(())
     }
+    fn settle(&mut self, partial: bool) -> Result<()> {
+        if partial { Ok(()) } else { merge_sort(&mut self.numbers, order) }
+    }
     fn finish(&mut self) -> Value {
-        // NaN sorts below every number, as in the BSON order.
-        self.numbers.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())));
+        // Little work where they were settled.
+        self.numbers.sort_by(order);
         let n = self.numbers.len();
         let at = |p: &f64| {
             let rank = ((p * n as f64).ceil() as usize).clamp(1, n.max(1)) - 1;

@@ -4,7 +4,7 @@ use super::comparison::order;
 use super::number::exact_i32;
 use super::{Arg, Eval, Expression, FieldPath, Node, Variables, Vars, is_nullish, parse, type_name};
 use crate::merge_sort::merge_sort;
-use document::{Collation, Doc, Document, Error, Result, Value, bail};
+use document::{Collation, Doc, Document, Error, Result, Value, bail, meter};
 use std::sync::Arc;
 
 fn null() -> Eval {
@@ -93,11 +93,22 @@ pub fn contains(args: &mut [Arg], c: &Collation) -> Eval {
     let Some(Value::Array(items)) = &args[1] else {
         bail!(40081, "$in requires an array as a second argument, found: {}", type_name(&args[1]));
     };
-    let found = match &args[0] {
-        None => false,
-        Some(v) => items.iter().any(|i| c.values_equal(i, v)),
-    };
-    Ok(Some(Value::Boolean(found)))
+    let Some(wanted) = &args[0] else { return Ok(Some(Value::Boolean(false))) };
+    Ok(Some(Value::Boolean(position(items, wanted, c)?.is_some())))
+}
+
+/// Elements of an array that are compared in the time of a unit of work, when they are scalars.
+const COMPARED_A_UNIT: usize = 8;
+
+/// Where `items` first has a value that equals `wanted`.
+fn position(items: &[Value], wanted: &Value, c: &Collation) -> Result<Option<usize>> {
+    for (i, run) in items.chunks(COMPARED_A_UNIT).enumerate() {
+        meter::spend(1)?;
+        if let Some(at) = run.iter().position(|v| c.values_equal(v, wanted)) {
+            return Ok(Some(i * COMPARED_A_UNIT + at));
+        }
+    }
+    Ok(None)
 }
 
 pub fn index_of_array(args: &mut [Arg], c: &Collation) -> Eval {
@@ -124,12 +135,8 @@ pub fn index_of_array(args: &mut [Arg], c: &Collation) -> Eval {
     };
     let start = bound(2, "starting", 0)?;
     let end = bound(3, "ending", items.len())?.min(items.len());
-    for (i, item) in items.iter().enumerate().take(end).skip(start) {
-        if args[1].as_ref().is_some_and(|v| c.values_equal(item, v)) {
-            return int(i as i64);
-        }
-    }
-    int(-1)
+    let (Some(within), Some(wanted)) = (items.get(start..end), &args[1]) else { return int(-1) };
+    int(position(within, wanted, c)?.map_or(-1, |at| (start + at) as i64))
 }
 
 pub fn reverse_array(args: &mut [Arg]) -> Eval {
@@ -241,11 +248,17 @@ impl Node for Zip {
         for e in &self.defaults {
             defaults.push(e.eval_or_null(root, vars)?);
         }
-        let cell = |column: usize, row: usize| match inputs[column].get(row) {
-            Some(v) => v.clone(),
-            None => defaults.get(column).cloned().unwrap_or(Value::Null),
+        let cell = |column: usize, row: usize| -> Result<Value> {
+            meter::spend(1)?;
+            let own = inputs[column].get(row).or_else(|| defaults.get(column));
+            Ok(own.cloned().unwrap_or(Value::Null))
         };
-        array((0..rows).map(|row| Value::Array((0..inputs.len()).map(|c| cell(c, row)).collect())).collect())
+        let mut out = Vec::new();
+        for row in 0..rows {
+            let cells: Result<Vec<Value>> = (0..inputs.len()).map(|column| cell(column, row)).collect();
+            out.push(Value::Array(cells?));
+        }
+        array(out)
     }
     fn children(&self) -> Vec<&Expression> {
         self.inputs.iter().chain(&self.defaults).collect()
@@ -407,7 +420,7 @@ impl Node for Several {
         array(match self.name {
             "$firstN" => items.into_iter().take(n).collect(),
             "$lastN" => items.split_at(items.len().saturating_sub(n)).1.to_vec(),
-            name => extremes(items, n, name == "$maxN", &self.collation),
+            name => extremes(items, n, name == "$maxN", &self.collation)?,
         })
     }
     fn children(&self) -> Vec<&Expression> {
@@ -418,11 +431,11 @@ impl Node for Several {
     }
 }
 
-fn extremes(mut items: Vec<Value>, n: usize, greatest: bool, c: &Collation) -> Vec<Value> {
+fn extremes(mut items: Vec<Value>, n: usize, greatest: bool, c: &Collation) -> Result<Vec<Value>> {
     items.retain(|v| !matches!(v, Value::Null | Value::Undefined));
-    items.sort_by(|a, b| if greatest { c.compare_values(b, a) } else { c.compare_values(a, b) });
+    merge_sort(&mut items, |a, b| if greatest { c.compare_values(b, a) } else { c.compare_values(a, b) })?;
     items.truncate(n);
-    items
+    Ok(items)
 }
 
 /// The `n` of the operators that give several values: a positive integer.

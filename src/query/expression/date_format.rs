@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 pub use document::calendar::{civil_from_days, days_from_civil};
-use document::{Result, Value, bail};
+use document::{Result, Value, bail, meter};
 
 pub const SECOND: i64 = 1000;
 pub const MINUTE: i64 = 60 * SECOND;
@@ -204,6 +204,7 @@ pub fn format(format: &str, utc_ms: i64, zone: Zone) -> Result<String> {
             out.push(ch);
             continue;
         }
+        meter::spend(1)?;
         match chars.next() {
             Some('d') => out.push_str(&format!("{:02}", c.day)),
             Some('H') => out.push_str(&format!("{:02}", c.hour)),

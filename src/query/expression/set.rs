@@ -2,15 +2,21 @@
 
 use super::{Arg, Eval, Expression, Variables, is_nullish, parse, table, type_name};
 use crate::merge_sort::merge_sort;
-use document::{Collation, Error, Result, Value, bail};
+use document::{Collation, Error, Result, Value, bail, meter};
 use std::collections::HashSet;
 
-fn key(v: &Value, c: &Collation) -> Vec<u8> {
+/// Bytes of a key that are made and hashed in the time of a unit of work.
+const KEY_BYTES_A_UNIT: usize = 64;
+
+/// # Errors
+/// Those of [`meter::spend`].
+fn key(v: &Value, c: &Collation) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     c.append_value_key(&mut out, v, false);
-    out
+    meter::spend(1 + out.len() / KEY_BYTES_A_UNIT)?;
+    Ok(out)
 }
-fn keys(items: &[Value], c: &Collation) -> HashSet<Vec<u8>> {
+fn keys(items: &[Value], c: &Collation) -> Result<HashSet<Vec<u8>>> {
     items.iter().map(|v| key(v, c)).collect()
 }
 fn array(mut v: Vec<Value>, c: &Collation) -> Eval {
@@ -21,13 +27,19 @@ fn answer(b: bool) -> Eval {
     Ok(Some(Value::Boolean(b)))
 }
 
-/// The distinct values of `items` that `keep` accepts, each once.
-fn distinct(items: Vec<Value>, seen: &mut HashSet<Vec<u8>>, out: &mut Vec<Value>, c: &Collation) {
+/// Adds to `out` the values of `items` that were not seen, each once.
+fn distinct(
+    items: Vec<Value>,
+    seen: &mut HashSet<Vec<u8>>,
+    out: &mut Vec<Value>,
+    c: &Collation,
+) -> Result<()> {
     for v in items {
-        if seen.insert(key(&v, c)) {
+        if seen.insert(key(&v, c)?) {
             out.push(v);
         }
     }
+    Ok(())
 }
 
 pub fn union(args: &mut [Arg], c: &Collation) -> Eval {
@@ -35,7 +47,7 @@ pub fn union(args: &mut [Arg], c: &Collation) -> Eval {
     for a in args.iter_mut() {
         match a.take() {
             v if is_nullish(&v) => return Ok(Some(Value::Null)),
-            Some(Value::Array(items)) => distinct(items, &mut seen, &mut out, c),
+            Some(Value::Array(items)) => distinct(items, &mut seen, &mut out, c)?,
             v => bail!(
                 17043,
                 "All operands of $setUnion must be arrays. One argument is of type: {}",
@@ -61,12 +73,18 @@ pub fn intersection(args: &mut [Arg], c: &Collation) -> Eval {
         common = Some(match common {
             None => {
                 let mut out = Vec::new();
-                distinct(items, &mut HashSet::new(), &mut out, c);
+                distinct(items, &mut HashSet::new(), &mut out, c)?;
                 out
             }
             Some(before) => {
-                let now = keys(&items, c);
-                before.into_iter().filter(|v| now.contains(&key(v, c))).collect()
+                let now = keys(&items, c)?;
+                let mut kept = Vec::new();
+                for v in before {
+                    if now.contains(&key(&v, c)?) {
+                        kept.push(v);
+                    }
+                }
+                kept
             }
         });
     }
@@ -91,9 +109,9 @@ pub fn difference(args: &mut [Arg], c: &Collation) -> Eval {
             type_name(&args[1])
         );
     };
-    let mut seen = keys(b, c);
+    let mut seen = keys(b, c)?;
     let mut out = Vec::new();
-    distinct(a, &mut seen, &mut out, c);
+    distinct(a, &mut seen, &mut out, c)?;
     Ok(Some(Value::Array(out)))
 }
 
@@ -112,7 +130,7 @@ pub fn is_subset(args: &mut [Arg], c: &Collation) -> Eval {
             type_name(&args[1])
         );
     };
-    answer(keys(a, c).is_subset(&keys(b, c)))
+    answer(keys(a, c)?.is_subset(&keys(b, c)?))
 }
 
 fn equals_values(args: &mut [Arg], c: &Collation) -> Eval {
@@ -127,7 +145,7 @@ fn equals_values(args: &mut [Arg], c: &Collation) -> Eval {
                 type_name(a)
             );
         };
-        let now = keys(items, c);
+        let now = keys(items, c)?;
         match &first {
             None => first = Some(now),
             Some(f) => equal &= *f == now,

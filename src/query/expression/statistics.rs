@@ -4,7 +4,7 @@
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars};
 use crate::accumulator::{self, Accumulator, statistics::Deviation};
-use document::{Collation, Doc, Result, Value};
+use document::{Collation, Doc, Result, Value, meter};
 use std::sync::Arc;
 
 fn over(args: &mut [Arg]) -> Vec<Value> {
@@ -14,23 +14,29 @@ fn over(args: &mut [Arg]) -> Vec<Value> {
     args.iter_mut().filter_map(Option::take).collect()
 }
 
-pub fn sum(args: &mut [Arg]) -> Eval {
+/// Counts what it takes to add `v` to what came before: much more for a decimal than for any other number.
+fn count(v: &Value) -> Result<()> {
+    meter::spend(if matches!(v, Value::Decimal128(_)) { 4 } else { 1 })
+}
+
+fn total(args: &mut [Arg]) -> Result<super::number::Sum> {
     let mut total = super::number::Sum::default();
     for v in over(args) {
+        count(&v)?;
         total.add(&v);
     }
-    Ok(Some(total.result()))
+    Ok(total)
+}
+pub fn sum(args: &mut [Arg]) -> Eval {
+    Ok(Some(total(args)?.result()))
 }
 pub fn avg(args: &mut [Arg]) -> Eval {
-    let mut total = super::number::Sum::default();
-    for v in over(args) {
-        total.add(&v);
-    }
-    Ok(Some(total.mean()))
+    Ok(Some(total(args)?.mean()))
 }
 fn extreme(args: &mut [Arg], wanted: std::cmp::Ordering, c: &Collation) -> Eval {
     let mut best: Option<Value> = None;
     for v in over(args) {
+        meter::spend(1)?;
         if matches!(v, Value::Null | Value::Undefined) {
             continue;
         }
@@ -49,6 +55,7 @@ pub fn max(args: &mut [Arg], c: &Collation) -> Eval {
 fn deviation(args: &mut [Arg], sample: bool) -> Eval {
     let mut d = Deviation::default();
     for v in over(args) {
+        count(&v)?;
         d.add(&v);
     }
     Ok(Some(d.result(sample)))
@@ -73,11 +80,13 @@ impl Node for Percentile {
         match self.input.eval(root, vars)? {
             Some(Value::Array(items)) => {
                 for v in items {
+                    meter::spend(1)?;
                     state.add(Some(v))?;
                 }
             }
             v => state.add(v)?,
         }
+        state.settle(false)?;
         Ok(Some(state.finish()))
     }
     fn children(&self) -> Vec<&Expression> {

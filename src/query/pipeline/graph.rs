@@ -239,6 +239,7 @@ impl<'a> Search<'a> {
             Some(v) => vec![v],
         };
         for v in values {
+            meter::spend(1)?;
             let key = key(&v, self.collation);
             let bytes = key.len() + MEMBER_BYTES;
             if self.asked.insert(key)? {

@@ -4,7 +4,7 @@ use super::Expression;
 use super::field_path::FieldPath;
 use super::table::{self, Function, Kind, Operator};
 use super::variables::{Slot, Variables};
-use document::{Document, Error, Result, Value, bail};
+use document::{Document, Error, Result, Value, bail, meter};
 
 /// A string of an expression is shorter than this.
 pub const STRING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
@@ -12,6 +12,7 @@ pub const STRING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
 /// Parses any value: strings starting with `$` are paths and variables, one-field objects starting with `$` are
 /// operators, other objects and arrays are evaluated member by member, the rest is constant.
 pub fn expression(v: &Value, vars: &Variables) -> Result<Expression> {
+    meter::spend(2)?;
     match v {
         Value::String(s) if s.len() >= STRING_BYTES_LIMIT => {
             bail!(16493, "A string of {} bytes is too long for an expression", s.len())

@@ -1,7 +1,7 @@
 //! Each line: an expression, and what it gives on the document below; or the code of its error.
 
 use super::{Expression, Variables, Vars};
-use document::{Value, doc, extended_json};
+use document::{DocBuf, Document, Value, doc, extended_json, meter};
 
 const ROOT: &str = r#"{"_id": 1, "n": 7, "d": 2.5, "s": "Hello", "nul": null, "a": [1, 2, 3], "o": {"x": 1, "y": [{"z": 1}, {"z": 2}, 5]},
     "t": {"$date": "2024-02-29T12:34:56.789Z"}, "l": {"$numberLong": "9223372036854775807"}}"#;
@@ -334,4 +334,136 @@ fn matches_begin_before_the_end_and_patterns_are_looked_at_first() {
     fails(r#"{"$setField": {"field": {"a": 1}, "input": {}, "value": 1}}"#, 4161106);
     fails(r#"{"$unsetField": {"field": ["a"], "input": {}}}"#, 4161106);
     fails(r#"{"$unsetField": {"field": {}, "input": {}}}"#, 4161107);
+}
+
+fn eval_in(expression: Document, root: &DocBuf) -> document::Result<Option<Value>> {
+    Expression::parse(&Value::Document(expression), &Variables::new())?.eval(root.doc(), &mut Vars::new(0))
+}
+
+/// Evaluates under a bound of some quanta, as a command under its time limit does.
+fn eval_bounded(quanta: u32, expression: Document, root: &DocBuf) -> document::Result<Option<Value>> {
+    meter::within(&mut meter::Oversight::default(), || meter::bounded(quanta, || eval_in(expression, root)))
+}
+
+#[track_caller]
+fn is_interrupted(quanta: u32, expression: Document, root: &DocBuf) {
+    let shown: String = format!("{expression:?}").chars().take(100).collect();
+    let ended = eval_bounded(quanta, expression, root);
+    assert_eq!(ended.err().map(|e| e.code), Some(meter::OVERRUN), "{shown}");
+}
+
+#[test]
+fn texts_are_replaced_and_a_result_that_is_too_long_is_refused_as_it_grows() {
+    gives(r#"{"$replaceAll": {"input": "abcab", "find": "ab", "replacement": "-"}}"#, r#""-c-""#);
+    gives(r#"{"$replaceAll": {"input": "abc", "find": "", "replacement": "-"}}"#, r#""-a-b-c-""#);
+    gives(r#"{"$replaceOne": {"input": "abcab", "find": "ab", "replacement": "-"}}"#, r#""-cab""#);
+    gives(r#"{"$replaceOne": {"input": "abc", "find": "", "replacement": "-"}}"#, r#""-abc""#);
+    gives(r#"{"$replaceOne": {"input": "abc", "find": "x", "replacement": "-"}}"#, r#""abc""#);
+    // A million times a million bytes.
+    let (input, replacement) = ("a".repeat(1_000_000), "b".repeat(1_000_000));
+    let all = doc! {"$replaceAll": {"input": input, "find": "a", "replacement": replacement}};
+    assert_eq!(eval_in(all, &DocBuf::new()).unwrap_err().code, 16493);
+}
+
+#[test]
+fn texts_are_found_in_texts_by_bytes_and_by_characters() {
+    gives(r#"{"$indexOfBytes": ["cafétéria", "é"]}"#, "3");
+    gives(r#"{"$indexOfBytes": ["éé", "é", 1]}"#, "2");
+    gives(r#"{"$indexOfBytes": ["aé", "é", 0, 2]}"#, "-1");
+    gives(r#"{"$indexOfBytes": ["abab", "ab", 1]}"#, "2");
+    gives(r#"{"$indexOfBytes": ["abab", "ab", 1, 3]}"#, "-1");
+    gives(r#"{"$indexOfBytes": ["abc", "", 3]}"#, "3");
+    gives(r#"{"$indexOfBytes": ["abc", "b", 4]}"#, "-1");
+    gives(r#"{"$indexOfCP": ["aéb", "b"]}"#, "2");
+    gives(r#"{"$indexOfCP": ["aéb", "b", 0, 2]}"#, "-1");
+    gives(r#"{"$indexOfCP": ["aéaé", "aé", 1]}"#, "2");
+    gives(r#"{"$indexOfCP": ["aéaé", "aé", 1, 3]}"#, "2");
+    gives(r#"{"$indexOfCP": ["abc", "b", 7]}"#, "-1");
+    gives(r#"{"$indexOfCP": ["", ""]}"#, "0");
+    // Compared at every place it took minutes.
+    let (hay, needle) = ("a".repeat(4_000_000), format!("{}b", "a".repeat(2_000_000)));
+    for operator in ["$indexOfBytes", "$indexOfCP"] {
+        let at = eval_in(doc! {operator: [(hay.as_str()), (needle.as_str())]}, &DocBuf::new());
+        assert_eq!(at.unwrap(), Some(Value::Int32(-1)), "{operator}");
+    }
+}
+
+#[test]
+fn values_are_found_in_arrays_of_any_length() {
+    gives(r#"{"$in": [20, {"$range": [0, 21]}]}"#, "true");
+    gives(r#"{"$in": [21, {"$range": [0, 21]}]}"#, "false");
+    gives(r#"{"$indexOfArray": [{"$range": [0, 30]}, 19]}"#, "19");
+    gives(r#"{"$indexOfArray": [{"$range": [0, 30]}, 19, 19]}"#, "19");
+    gives(r#"{"$indexOfArray": [{"$range": [0, 30]}, 19, 20]}"#, "-1");
+    gives(r#"{"$indexOfArray": [{"$range": [0, 30]}, 19, 3, 19]}"#, "-1");
+    gives(r#"{"$indexOfArray": [[1, 2], 1, 7]}"#, "-1");
+    gives(r#"{"$indexOfArray": [[1, 2], "$absent"]}"#, "-1");
+}
+
+/// What is short to write and long to do counts as work on its way.
+#[test]
+fn long_arrays_and_texts_are_interrupted() {
+    let long = || doc! {"$range": [0, 200_000]};
+    let nothing = DocBuf::new();
+    for operator in ["$setDifference", "$setIsSubset", "$setEquals", "$setIntersection"] {
+        is_interrupted(1, doc! {operator: [(long()), (long())]}, &nothing);
+    }
+    for operator in ["$sum", "$avg", "$max", "$stdDevPop"] {
+        is_interrupted(1, doc! {operator: (long())}, &nothing);
+    }
+    is_interrupted(1, doc! {"$maxN": {"n": 2, "input": (long())}}, &nothing);
+    is_interrupted(
+        1,
+        doc! {"$percentile": {"p": [0.5], "input": (long()), "method": "approximate"}},
+        &nothing,
+    );
+    is_interrupted(1, doc! {"$in": [(-1), (long())]}, &nothing);
+    is_interrupted(1, doc! {"$indexOfArray": [(long()), (-1)]}, &nothing);
+    is_interrupted(1, doc! {"$split": [("a".repeat(200_000)), "a"]}, &nothing);
+    let format = "%Y".repeat(200_000);
+    is_interrupted(1, doc! {"$dateToString": {"date": (Value::DateTime(0)), "format": format}}, &nothing);
+    let columns: Vec<Value> = (0..20).map(|_| Value::Array(Vec::new())).chain([long().into()]).collect();
+    is_interrupted(8, doc! {"$zip": {"inputs": columns, "useLongestLength": true}}, &nothing);
+}
+
+#[test]
+fn parsing_is_interrupted() {
+    let items: Vec<Value> = (0..200_000).map(Value::Int32).collect();
+    is_interrupted(1, doc! {"a": items}, &DocBuf::new());
+}
+
+/// The last field of a wide document is far from the first.
+#[test]
+fn fields_that_are_passed_over_count_as_work() {
+    let mut wide: Document = (0..100_000).map(|i| (format!("f{i}"), Value::Int32(i))).collect();
+    wide.push("z", 1);
+    let root = wide.to_doc_buf();
+    let sum = |path: &str| doc! {"$add": (vec![Value::from(path); 1000])};
+    is_interrupted(8, sum("$z"), &root);
+    is_interrupted(8, sum("$$ROOT.z"), &root);
+    is_interrupted(8, doc! {"$let": {"vars": {"v": "$$ROOT"}, "in": (sum("$$v.z"))}}, &root);
+    assert_eq!(eval_in(doc! {"$add": ["$z", "$f99999"]}, &root).unwrap(), Some(Value::Int32(100_000)));
+}
+
+#[test]
+fn variables_hide_those_around_them_and_may_be_many() {
+    gives(
+        r#"{"$let": {"vars": {"a": 1, "c": 3}, "in": {"$let": {"vars": {"a": 2, "b": "$$a"}, "in": ["$$a", "$$b", "$$c"]}}}}"#,
+        "[2, 1, 3]",
+    );
+    fails(r#"{"$let": {"vars": {"a": 1, "b": "$$a"}, "in": 1}}"#, 17276);
+    // With a copy of all names for each of them it took minutes.
+    let vars: Document = (0..100_000).map(|i| (format!("v{i}"), Value::Int32(i))).collect();
+    let sum = doc! {"$let": {"vars": vars, "in": {"$add": ["$$v1", "$$v99999"]}}};
+    assert_eq!(eval_in(sum, &DocBuf::new()).unwrap(), Some(Value::Int32(100_000)));
+}
+
+#[test]
+fn the_positions_of_variables_are_those_of_their_names() {
+    let mut outer = Variables::with_names(["a", "b"]);
+    let inner = outer.bind_all(["c", "a"]).bind("d");
+    assert_eq!(inner.names(), ["a", "b", "c", "a", "d"]);
+    assert_eq!(inner.len(), 5);
+    outer.push("e");
+    assert_eq!((outer.names(), inner.len()), (vec!["a".to_string(), "b".into(), "e".into()], 5));
 }

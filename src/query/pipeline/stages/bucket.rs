@@ -2,7 +2,7 @@
 
 use crate::expression::{Expression, parse::show};
 use crate::pipeline::{Context, Parsed, group, sort};
-use document::{Document, Result, Value, bail, compare, doc};
+use document::{Document, Result, Value, bail, compare, doc, meter};
 
 pub fn sort_by_count(_: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     match v {
@@ -80,26 +80,31 @@ pub fn bucket(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed
         bail!(15948, "a group's _id may only be specified once");
     }
     let mut spec = Document::new();
-    spec.push("_id", bucket_of(by, &boundaries, default));
+    spec.push("_id", bucket_of(by, &boundaries, default)?);
     spec.0.extend(output.0);
     let mut stages = group::parse("$group", &Value::Document(spec), ctx)?;
     stages.extend(sort::parse("$sort", &doc! {"_id": 1}.into(), ctx)?);
     Ok(stages)
 }
 
-/// The expression that names a document's bucket by its lower bound.
-fn bucket_of(by: &Value, boundaries: &[Value], default: Option<Value>) -> Document {
+/// The expression that names a document's bucket by its lower bound. Each branch has `by` twice, which may be long.
+///
+/// # Errors
+/// Those of [`meter::spend`].
+fn bucket_of(by: &Value, boundaries: &[Value], default: Option<Value>) -> Result<Document> {
     let literal = |v: &Value| doc! {"$literal": v};
-    let branches = boundaries.windows(2).map(|w| {
+    let mut branches = Vec::new();
+    for w in boundaries.windows(2) {
+        meter::spend(1)?;
         let from = doc! {"$gte": [by, (Value::from(literal(&w[0])))]};
         let below = doc! {"$lt": [by, (Value::from(literal(&w[1])))]};
-        Value::Document(doc! {"case": {"$and": [(Value::from(from)), (Value::from(below))]}, "then": (Value::from(literal(&w[0])))})
-    });
-    let mut switch = doc! {"branches": (Value::Array(branches.collect()))};
+        branches.push(Value::Document(doc! {"case": {"$and": [(Value::from(from)), (Value::from(below))]}, "then": (Value::from(literal(&w[0])))}));
+    }
+    let mut switch = doc! {"branches": (Value::Array(branches))};
     if let Some(v) = default {
         switch.push("default", literal(&v));
     }
-    doc! {"$switch": switch}
+    Ok(doc! {"$switch": switch})
 }
 
 fn constant_boundaries(v: &Value, ctx: &Context) -> Result<Vec<Value>> {
@@ -107,8 +112,9 @@ fn constant_boundaries(v: &Value, ctx: &Context) -> Result<Vec<Value>> {
         bail!(40200, "The $bucket 'boundaries' field must be an array, but found type: {}.", v.type_name());
     };
     let mut out: Vec<Value> = Vec::new();
+    let scope = ctx.scope();
     for item in items {
-        let e = Expression::parse(item, &ctx.scope())?;
+        let e = Expression::parse(item, &scope)?;
         let Some(c) = fold(&e) else {
             bail!(
                 40191,
@@ -153,4 +159,21 @@ fn fold(e: &Expression) -> Option<Value> {
         return None;
     }
     e.eval(document::Doc::empty(), &mut crate::expression::Vars::new(0)).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_count_as_they_are_made() {
+        let boundaries: Vec<Value> = (0..50_000).map(Value::Int32).collect();
+        let made = |quanta| {
+            meter::within(&mut meter::Oversight::default(), || {
+                meter::bounded(quanta, || bucket_of(&Value::from("$x"), &boundaries, None))
+            })
+        };
+        assert_eq!(made(1).unwrap_err().code, meter::OVERRUN);
+        assert!(made(100).is_ok());
+    }
 }

@@ -8,6 +8,7 @@ use crate::expression::array::n_and_input;
 use crate::expression::{Arg, Eval, Expression, Node, Variables, Vars, parse};
 use crate::sort::SortSpec;
 use document::{Binary, Collation, Doc, Result, Value, bail, number};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -27,9 +28,17 @@ struct Several {
     n: usize,
     /// One value instead of an array.
     one: bool,
-    entries: std::collections::VecDeque<(Vec<u8>, Value)>,
+    /// By key, and for equal keys in the order in which they are shown.
+    entries: BTreeMap<(Vec<u8>, u64), Value>,
+    arrived: u64,
     bytes: usize,
     collation: Collation,
+}
+
+/// An end of the entries.
+enum End {
+    First,
+    Last,
 }
 
 impl Several {
@@ -37,32 +46,54 @@ impl Several {
     fn starting(keep: Keep, one: bool, vars: &Variables) -> impl Fn(usize) -> Box<dyn Accumulator> + use<> {
         let collation = vars.collation().clone();
         move |n| {
-            let entries = Default::default();
-            Box::new(Several { keep, n, one, entries, bytes: 0, collation: collation.clone() })
+            let (entries, collation) = (BTreeMap::new(), collation.clone());
+            Box::new(Several { keep, n, one, entries, arrived: 0, bytes: 0, collation })
         }
     }
     fn insert(&mut self, key: Vec<u8>, v: Value) {
-        let at = match self.keep {
-            Keep::First if self.entries.len() >= self.n => return,
-            Keep::First | Keep::Last => self.entries.len(),
-            // Equal keys keep their order of arrival.
-            Keep::Least | Keep::Top | Keep::Bottom => self.entries.partition_point(|(k, _)| *k <= key),
-            Keep::Greatest => self.entries.partition_point(|(k, _)| *k >= key),
+        self.arrived += 1;
+        // Equal keys are shown in the order of arrival; the greatest values are shown from behind.
+        let key = match self.keep {
+            Keep::Greatest => (key, u64::MAX - self.arrived),
+            _ => (key, self.arrived),
         };
-        if at >= self.n && !matches!(self.keep, Keep::Last | Keep::Bottom) {
-            return;
-        }
-        self.bytes += key.len() + value_bytes(&v);
-        self.entries.insert(at, (key, v));
-        if self.entries.len() > self.n {
-            let gone = match self.keep {
-                Keep::Last | Keep::Bottom => self.entries.pop_front(),
-                _ => self.entries.pop_back(),
+        if self.entries.len() >= self.n {
+            let (outdone, gone) = match self.keep {
+                Keep::First | Keep::Least | Keep::Top => {
+                    (self.entries.last_key_value().is_some_and(|(k, _)| key > *k), End::Last)
+                }
+                Keep::Last | Keep::Greatest | Keep::Bottom => {
+                    (self.entries.first_key_value().is_some_and(|(k, _)| key < *k), End::First)
+                }
             };
-            if let Some((key, v)) = gone {
-                self.bytes -= key.len() + value_bytes(&v);
+            if outdone {
+                return;
             }
+            self.remove(gone);
         }
+        self.bytes += key.0.len() + value_bytes(&v);
+        self.entries.insert(key, v);
+    }
+    fn remove(&mut self, end: End) {
+        let gone = match end {
+            End::First => self.entries.pop_first(),
+            End::Last => self.entries.pop_last(),
+        };
+        if let Some(((key, _), v)) = gone {
+            self.bytes -= key.len() + value_bytes(&v);
+        }
+    }
+    /// The entries in the order in which they are shown; none is left.
+    fn take(&mut self) -> Vec<(Vec<u8>, Value)> {
+        self.bytes = 0;
+        let entries = std::mem::take(&mut self.entries).into_iter().map(|((key, _), v)| (key, v));
+        match self.keep {
+            Keep::Greatest => entries.rev().collect(),
+            _ => entries.collect(),
+        }
+    }
+    fn shown(&self, mut values: impl Iterator<Item = Value>) -> Value {
+        if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
     }
     fn key_of(&self, v: &Value) -> Vec<u8> {
         let mut key = Vec::new();
@@ -88,7 +119,7 @@ impl Accumulator for Several {
     }
     fn export(&mut self) -> Value {
         let pair = |(key, v)| Value::Array(vec![Value::Binary(Binary { subtype: 0, bytes: key }), v]);
-        Value::Array(std::mem::take(&mut self.entries).into_iter().map(pair).collect())
+        Value::Array(self.take().into_iter().map(pair).collect())
     }
     fn merge(&mut self, partial: Value) -> Result<()> {
         let Value::Array(pairs) = partial else { return Ok(()) };
@@ -102,12 +133,14 @@ impl Accumulator for Several {
         Ok(())
     }
     fn finish(&mut self) -> Value {
-        let mut values = std::mem::take(&mut self.entries).into_iter().map(|(_, v)| v);
-        if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
+        let entries = self.take();
+        self.shown(entries.into_iter().map(|(_, v)| v))
     }
     fn current(&mut self) -> Value {
-        let mut values = self.entries.iter().map(|(_, v)| v.clone());
-        if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
+        match self.keep {
+            Keep::Greatest => self.shown(self.entries.values().rev().cloned()),
+            _ => self.shown(self.entries.values().cloned()),
+        }
     }
     fn memory(&self) -> usize {
         self.bytes

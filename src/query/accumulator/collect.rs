@@ -3,7 +3,7 @@
 use super::{Accumulator, Parsed, single, value_bytes};
 use crate::expression::object::Merging;
 use crate::expression::{Arg, Variables};
-use document::{Collation, Result, Value, bail};
+use document::{Collation, Result, Value, bail, meter};
 use std::collections::HashSet;
 
 /// An array of values; with `seen`, each value once.
@@ -38,7 +38,12 @@ impl Accumulator for List {
         match v {
             None => {}
             Some(v) if !self.spread => self.take(v),
-            Some(Value::Array(items)) => items.into_iter().for_each(|v| self.take(v)),
+            Some(Value::Array(items)) => {
+                for v in items {
+                    meter::spend(1)?;
+                    self.take(v);
+                }
+            }
             Some(v) => {
                 bail!(
                     TYPE_MISMATCH,
@@ -70,14 +75,36 @@ impl Accumulator for List {
     }
 }
 
+/// What a field takes beside its name and its value.
+const FIELD_BYTES: usize = 64;
+
 #[derive(Default)]
-struct Merged(Merging);
+struct Merged {
+    merging: Merging,
+    bytes: usize,
+}
+
+impl Merged {
+    fn insert(&mut self, name: String, v: Value) {
+        let (held, own) = (name.len() + FIELD_BYTES, value_bytes(&v));
+        self.bytes += own;
+        match self.merging.insert(name, v) {
+            Some(replaced) => self.bytes -= value_bytes(&replaced),
+            None => self.bytes += held,
+        }
+    }
+}
 
 impl Accumulator for Merged {
     fn add(&mut self, v: Arg) -> Result<()> {
         match v {
             None | Some(Value::Null | Value::Undefined) => {}
-            Some(Value::Document(d)) => self.0.merge(d),
+            Some(Value::Document(d)) => {
+                for (name, v) in d {
+                    meter::spend(1)?;
+                    self.insert(name, v);
+                }
+            }
             Some(v) => bail!(
                 5911200,
                 "$mergeObjects only supports objects, but got a value of type {}",
@@ -93,13 +120,13 @@ impl Accumulator for Merged {
         self.add(Some(partial))
     }
     fn finish(&mut self) -> Value {
-        Value::Document(std::mem::take(&mut self.0).into_document())
+        Value::Document(std::mem::take(self).merging.into_document())
     }
     fn current(&mut self) -> Value {
-        Value::Document(self.0.fields().clone())
+        Value::Document(self.merging.fields().clone())
     }
     fn memory(&self) -> usize {
-        self.0.fields().len() * 64
+        self.bytes
     }
 }
 

@@ -100,3 +100,43 @@ fn wrong_specifications_have_the_server_codes() {
     assert_eq!(code(r#"{"$firstN": {"n": 0, "input": 1}}"#), 7548606);
     assert_eq!(code(r#"{"$accumulator": {}}"#), 4544705);
 }
+
+/// With a place made in the middle for each it took minutes.
+#[test]
+fn any_number_of_entries_is_kept_in_order() {
+    let n = 200_003i64;
+    let p = parsed(r#"{"$topN": {"n": 100000000, "sortBy": {"s": 1}, "output": "$s"}}"#);
+    let docs: Vec<DocBuf> = (0..n).map(|i| doc! {"s": (i * 7919 % n)}.to_doc_buf()).collect();
+    let Value::Array(top) = feed(&p, &docs).finish() else { panic!("no array") };
+    assert!(top.iter().map(|v| v.as_i64().unwrap()).eq(0..n));
+}
+
+#[test]
+fn of_equal_entries_the_first_comes_first() {
+    let docs: Vec<DocBuf> = [(1, 0), (0, 1), (1, 2), (1, 3), (0, 4)]
+        .map(|(s, n)| doc! {"s": s, "n": n, "v": (if n % 2 == 0 { Value::Int32(s) } else { Value::Int64(s.into()) })})
+        .map(|d| d.to_doc_buf())
+        .into();
+    let gives = |spec: &str, expected: Vec<Value>| {
+        let p = parsed(spec);
+        assert_eq!(feed(&p, &docs).current(), Value::Array(expected.clone()), "{spec}");
+        assert_eq!(feed(&p, &docs).finish(), Value::Array(expected), "{spec}");
+    };
+    let ints = |all: &[i32]| all.iter().map(|i| Value::Int32(*i)).collect::<Vec<_>>();
+    gives(r#"{"$topN": {"n": 3, "sortBy": {"s": 1}, "output": "$n"}}"#, ints(&[1, 4, 0]));
+    gives(r#"{"$bottomN": {"n": 3, "sortBy": {"s": 1}, "output": "$n"}}"#, ints(&[0, 2, 3]));
+    gives(r#"{"$firstN": {"n": 3, "input": "$n"}}"#, ints(&[0, 1, 2]));
+    gives(r#"{"$lastN": {"n": 3, "input": "$n"}}"#, ints(&[2, 3, 4]));
+    gives(r#"{"$minN": {"n": 2, "input": "$v"}}"#, vec![Value::Int64(0), Value::Int32(0)]);
+    gives(r#"{"$maxN": {"n": 2, "input": "$v"}}"#, ints(&[1, 1]));
+}
+
+#[test]
+fn a_merged_object_holds_the_values_that_were_not_replaced() {
+    let p = parsed(r#"{"$mergeObjects": "$o"}"#);
+    let of = |key: &str| doc! {"o": {key: ("x".repeat(10_000))}}.to_doc_buf();
+    let held = |docs: &[DocBuf]| feed(&p, docs).memory();
+    assert!((10_000..12_000).contains(&held(&[of("a")])));
+    assert_eq!(held(&[of("a"), of("a")]), held(&[of("a")]));
+    assert_eq!(held(&[of("a"), of("b")]), 2 * held(&[of("a")]));
+}

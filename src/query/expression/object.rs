@@ -21,25 +21,33 @@ pub struct Merging {
 }
 
 impl Merging {
-    pub fn insert(&mut self, name: String, v: Value) {
+    /// Puts a field there; returns the value whose place it takes.
+    pub fn insert(&mut self, name: String, v: Value) -> Option<Value> {
         if self.fields.len() < INDEXED {
-            return self.fields.insert(name, v);
+            if let Some(slot) = self.fields.get_mut(&name) {
+                return Some(std::mem::replace(slot, v));
+            }
+            self.fields.push(name, v);
+            return None;
         }
         if self.index.is_empty() {
             let names = self.fields.keys().map(str::to_string);
             self.index = names.zip(0..).collect();
         }
         match self.index.get(&name) {
-            Some(at) => self.fields.0[*at].1 = v,
+            Some(at) => Some(std::mem::replace(&mut self.fields.0[*at].1, v)),
             None => {
                 self.index.insert(name.clone(), self.fields.len());
                 self.fields.push(name, v);
+                None
             }
         }
     }
     /// Puts the fields of a document over those that are there.
     pub fn merge(&mut self, from: Document) {
-        from.into_iter().for_each(|(name, v)| self.insert(name, v));
+        for (name, v) in from {
+            self.insert(name, v);
+        }
     }
     pub fn fields(&self) -> &Document {
         &self.fields

@@ -14,6 +14,7 @@ use crate::pipeline::parse::{check_internal, one};
 use crate::pipeline::{Batch, Charge, Context, Flow, Parsed, Plan, Run, Stage, sort};
 use document::{Collation, DocBuf, Document, Result, Value, bail, compare::compare_values, number};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 enum Bounds {
@@ -39,6 +40,7 @@ impl Plan for Densify {
         Ok(Box::new(Running {
             plan: self.clone(),
             partitions: Vec::new(),
+            places: HashMap::new(),
             least: None,
             greatest: None,
             made: 0,
@@ -64,6 +66,8 @@ struct Track {
 struct Running {
     plan: Densify,
     partitions: Vec<Track>,
+    /// Where each is, by what [`Running::place_key`] makes of its key.
+    places: HashMap<Vec<u8>, usize>,
     least: Option<Value>,
     greatest: Option<Value>,
     made: usize,
@@ -119,31 +123,42 @@ impl Densify {
 }
 
 impl Running {
-    fn same(&self, a: &[Option<Value>], b: &[Option<Value>]) -> bool {
-        a.iter().zip(b).all(|pair| match pair {
-            (Some(a), Some(b)) => self.collation.values_equal(a, b),
-            (a, b) => a.is_none() == b.is_none(),
-        })
+    /// Bytes that are the same for keys that are equal by the collation, and for no others. Missing equals nothing but missing.
+    fn place_key(&self, key: &[Option<Value>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for v in key {
+            let begin = out.len();
+            if let Some(v) = v {
+                self.collation.append_value_key(&mut out, v, false);
+            }
+            let length = out.len() - begin;
+            out.extend_from_slice(&length.to_be_bytes());
+        }
+        out
     }
 
     fn track(&mut self, key: Vec<Option<Value>>, v: &Value) -> Result<usize> {
-        if let Some(i) = self.partitions.iter().position(|t| self.same(&t.key, &key)) {
-            return Ok(i);
+        let place_key = self.place_key(&key);
+        if let Some(i) = self.places.get(&place_key) {
+            return Ok(*i);
         }
         let base = match &self.plan.bounds {
             Bounds::Full => self.least.clone().unwrap_or_else(|| v.clone()),
             Bounds::Partition => v.clone(),
             Bounds::Explicit(from, _) => from.clone(),
         };
-        self.charge.add(key.iter().flatten().map(crate::accumulator::value_bytes).sum::<usize>() + 128);
+        let held: usize = key.iter().flatten().map(crate::accumulator::value_bytes).sum();
+        self.charge.add(held + place_key.len() + 128);
         if self.charge.is_over() {
             bail!(6007200, "$densify exceeded memory limit of {}", self.charge.limit());
         }
         // Only the partition at hand can come again when they come one after another.
         if matches!(self.plan.bounds, Bounds::Partition) {
             self.partitions.clear();
+            self.places.clear();
             self.charge.set(0);
         }
+        self.places.insert(place_key, self.partitions.len());
         self.partitions.push(Track { key, next: base.clone(), base, steps: 0 });
         Ok(self.partitions.len() - 1)
     }

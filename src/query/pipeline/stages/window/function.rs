@@ -428,6 +428,9 @@ fn evaluated(e: &Expression, p: &mut Partition<'_>, vars: &mut Vars) -> Result<V
 /// Bytes that a state has collected, of which a result is made with a unit of work.
 const BYTES_A_UNIT: usize = 64;
 
+/// Values of a frame that are looked at in the time of a unit of work.
+const SCANNED_A_UNIT: usize = 8;
+
 /// Calls `f` with the frame of each document; it counts its work, since a frame may be the whole partition each time.
 fn over_frames(
     frame: &Frame,
@@ -478,13 +481,10 @@ fn accumulated(
             return Ok(Some(state.current()));
         }
         let mut state = parsed.start(&Value::Null, vars)?;
-        if parsed.name.starts_with("$stdDev") && values[range.clone()].iter().any(is_not_finite) {
-            // The real server takes leaving values out of a sliding deviation, which it cannot do with these.
-            return Ok(Some(Value::Null));
-        }
-        if parsed.name == "$stdDevPop" && values[range.clone()].iter().filter(|v| is_number(v)).count() == 1 {
-            // And for which one value is left deviates from nothing: by a whole zero.
-            return Ok(Some(Value::Int32(0)));
+        if parsed.name.starts_with("$stdDev") {
+            if let Some(special) = special_deviation(parsed.name, &values[range.clone()])? {
+                return Ok(Some(special));
+            }
         }
         for v in &values[range] {
             meter::spend(2)?;
@@ -493,6 +493,18 @@ fn accumulated(
         meter::spend(1 + state.memory() / BYTES_A_UNIT)?;
         Ok(Some(state.finish()))
     })
+}
+
+/// What a sliding deviation is where it is not that of the frame's values.
+fn special_deviation(name: &str, values: &[Arg]) -> Result<Option<Value>> {
+    meter::spend(values.len() / SCANNED_A_UNIT)?;
+    if values.iter().any(is_not_finite) {
+        // The real server takes leaving values out of a sliding deviation, which it cannot do with these.
+        return Ok(Some(Value::Null));
+    }
+    // And for which one value is left deviates from nothing: by a whole zero.
+    let alone = name == "$stdDevPop" && values.iter().filter(|v| is_number(v)).count() == 1;
+    Ok(alone.then_some(Value::Int32(0)))
 }
 
 fn is_number(v: &Arg) -> bool {

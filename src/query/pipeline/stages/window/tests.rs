@@ -286,3 +286,14 @@ fn the_results_of_a_field_are_charged_as_they_are_made() {
     let refused = run_within(output, &input, 100_000, None).expect_err("no disk");
     assert!(refused.message.contains("holds 1"), "not at the first that was too many: {}", refused.message);
 }
+
+/// Whether a deviation has a value is asked of all values of its frame.
+#[test]
+fn the_work_over_frames_without_a_deviation_is_counted() {
+    let v = |i| if i == 5999 { f64::NAN } else { f64::from(i) };
+    let input: Vec<Document> = (0..6000).map(|i| doc! { "_id": i, "v": (v(i)) }).collect();
+    let deviation = doc! { "$stdDevPop": "$v", "window": { "documents": ["current", "unbounded"] } };
+    let stage = doc! { "$setWindowFields": { "sortBy": { "_id": 1 }, "output": { "r": deviation } } };
+    let e = meter::within(&mut meter::Oversight::default(), || meter::bounded(40, || run(stage, &input)));
+    assert_eq!(e.err().map(|e| e.code), Some(meter::OVERRUN));
+}

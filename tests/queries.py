@@ -81,6 +81,7 @@ class Generator:
             lambda: {field: {"$ne": v}},
             lambda: {field: {"$in": [v, self.of(field), self.of(field)]}},
             lambda: {"a": {"$nin": [r.randrange(12), r.randrange(12)]}},
+            lambda: {r.choice(["a", "b", "tags"]): {"$nin": r.sample([None, [r.randrange(12), 1], [r.choice(WORDS)], r.randrange(12)], 2)}},
             lambda: {"a": {"$gte": r.randrange(6), "$lt": r.randrange(6, 13)}},
             lambda: {"k": {"$gte": r.randrange(len(self.docs)), "$lt": len(self.docs)}},
             lambda: {"s": {"$regex": "^" + r.choice(WORDS)[:2]}},

@@ -236,14 +236,16 @@ pub fn of_negation(test: &Test) -> Option<Intervals> {
     }
     let inner = match test {
         // An array is in the index by its elements: that an element is there does not say the array is not.
-        Test::Compare(Comparison::Eq, operand) if !matches!(operand.value(), ValueRef::Array(_)) => {
-            of_test(test)?
-        }
-        Test::In(set) if set.patterns.is_empty() => of_test(test)?,
+        Test::Compare(Comparison::Eq, operand) if !is_array(operand) => of_test(test)?,
+        Test::In(set) if set.patterns.is_empty() && !set.values.iter().any(is_array) => of_test(test)?,
         _ => return None,
     };
     let null_or_inexact = !inner.exact && !inner.takes_missing;
     (!null_or_inexact).then(|| inner.complement())
+}
+
+fn is_array(operand: &Operand) -> bool {
+    matches!(operand.value(), ValueRef::Array(_))
 }
 
 fn of_conditions(list: &[Condition]) -> Option<Intervals> {

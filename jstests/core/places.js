@@ -90,4 +90,16 @@
     assert.commandWorked(db.runCommand({find: coll.getName(), filter: {flat: {$near: [180, 0]}}}));
     assert.commandFailedWithCode(coll.createIndex({other: 1, more: "2d"}), 16800);
     assert.commandFailedWithCode(coll.createIndex({other: "2d", more: "2d"}), 16800);
+
+    // A partial index serves a near query only where it has every document that the query can match.
+    const some = db.places_of_some;
+    some.drop();
+    assert.commandWorked(some.insert([{_id: 1, at: [0, 0], a: 2}, {_id: 2, at: [1, 0], a: 1}]));
+    assert.commandWorked(some.createIndex({at: "2dsphere"}, {name: "some", partialFilterExpression: {a: 1}}));
+    const nearest = (more) => some.find(Object.assign({at: {$nearSphere: [0, 0]}}, more)).toArray().map((d) => d._id);
+    assert.eq([2], nearest({a: 1}));
+    assert.commandFailedWithCode(
+        db.runCommand({find: some.getName(), filter: {at: {$nearSphere: [0, 0]}}}), ErrorCodes.NoQueryExecutionPlans);
+    assert.commandWorked(some.createIndex({at: "2dsphere", b: 1}));
+    assert.eq([1, 2], nearest({}));
 })();

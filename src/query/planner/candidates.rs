@@ -193,10 +193,16 @@ pub(super) fn all_within(
     out
 }
 
+/// Whether the filter of a partial index lets in every document that the query can match; so it is of an index that is not partial.
+pub(super) fn partial_filter_holds_all(filter: &Matcher, index: &IndexInfo) -> bool {
+    let wanted = index.partial_filter.as_ref();
+    wanted.is_none_or(|wanted| partial::implies(filter, wanted.doc(), &index.collation))
+}
+
 /// Whether every document the query can match is in the index.
 fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool {
-    if let Some(wanted) = &index.partial_filter {
-        return partial::implies(filter, wanted.doc(), &index.collation);
+    if index.partial_filter.is_some() {
+        return partial_filter_holds_all(filter, index);
     }
     // A sparse index leaves out documents that have none of its fields; an expansion was asked for what it leaves out.
     !index.sparse
@@ -211,10 +217,7 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
 /// The plan a hint asks for. A partial index that does not hold all that the query can match is read whole, and the
 /// answer is what of it matches: who hints asks for that.
 pub(super) fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
-    let holds_all = index
-        .partial_filter
-        .as_ref()
-        .is_none_or(|wanted| partial::implies(filter, wanted.doc(), &index.collation));
+    let holds_all = partial_filter_holds_all(filter, index);
     let bounds = if holds_all { collect(filter) } else { Vec::new() };
     let order = sort.map(|sort| Order { sort, scans: SCANS_MAX });
     let Some(c) = candidate(filter, &bounds, order, index, true) else {

@@ -55,7 +55,7 @@ pub(super) fn intervals<'a>(
 /// The plan of a query with a near predicate, which needs an index on its path.
 ///
 /// # Errors
-/// NoQueryExecutionPlans (291) without one, 13027 for a point outside the grid of one on a plane.
+/// NoQueryExecutionPlans (291) without one that has every document the query can match, 13027 for a point outside the grid of one on a plane.
 pub(super) fn near(
     request: &Request<'_>,
     sort: Option<&SortSpec>,
@@ -66,7 +66,9 @@ pub(super) fn near(
         let place =
             index.layout.as_ref().filter(|_| index.key.get(path).is_some_and(|v| v.as_str().is_some()));
         let test = place.and_then(|layout| intervals(request.filter, path, layout));
-        !index.hidden && test.is_some_and(|(_, test)| test.near().is_some())
+        !index.hidden
+            && test.is_some_and(|(_, test)| test.near().is_some())
+            && candidates::partial_filter_holds_all(request.filter, index)
     };
     let usable = match hinted {
         Some(index) => Some(index).filter(holds_near),

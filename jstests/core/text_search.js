@@ -116,3 +116,11 @@ assert.eq(["FETCH", "IXSCAN"], [words.inputStage.stage, words.inputStage.inputSt
 // Each shard has such a plan.
 const filters = stages.filter(stage => stage.stage === "FETCH" && stage.filter !== undefined).map(stage => stage.filter);
 assert(filters.length > 0 && filters.every(filter => friendlyEqual({_id: {$gt: 0}}, filter)), tojson(filters));
+
+// A partial index finds the words of the documents that it has, for queries that ask for no others.
+assert.commandWorked(coll.dropIndexes());
+assert.commandWorked(coll.createIndex({t: "text"}, {partialFilterExpression: {n: {$gt: 5}}}));
+assert.commandWorked(coll.insert([{_id: 102, n: 6, t: "six"}, {_id: 103, n: 4, t: "six"}]));
+assert.eq([102], ids({$search: "six"}, {n: 6}));
+refused(ErrorCodes.NoQueryExecutionPlans, {$text: {$search: "six"}});
+refused(ErrorCodes.NoQueryExecutionPlans, {$text: {$search: "six"}, n: {$gt: 3}});

@@ -14,7 +14,7 @@ pub(super) fn query_of<'a>(request: &Request<'a>) -> Option<&'a TextQuery> {
     request.filter.text().map(|q| &**q)
 }
 
-/// Errors: 291 where a field before the text is not held to a value, BadValue for a hint.
+/// Errors: 291 where a field before the text is not held to a value or a partial index lacks documents, BadValue for a hint.
 pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
     if request.hint.is_some() {
         bail!(BAD_VALUE, "text and hint not allowed in same query");
@@ -28,7 +28,8 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
         }
         bail!(INDEX_NOT_FOUND, "text index required for $text query");
     };
-    let Some(prefix) = prefix(request, index) else {
+    let usable = candidates::partial_filter_holds_all(request.filter, index);
+    let Some(prefix) = usable.then(|| prefix(request, index)).flatten() else {
         bail!(
             NO_QUERY_EXECUTION_PLANS,
             "error processing query: planner returned error :: caused by :: failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)"

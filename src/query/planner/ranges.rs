@@ -10,7 +10,8 @@
 use super::bounds::{Interval, Intervals};
 use document::{Value, hash, key_string};
 
-/// More ranges than this are not made; a wider one stands for them.
+/// The fields' values are not multiplied to more ranges than this; a wider one stands for them. The values of one field, all of which the
+/// query names, are never too many.
 const RANGES_MAX: usize = 4096;
 
 /// A range of encoded keys. Bounds are prefixes: an inclusive bound takes in every key that begins with it, an exclusive
@@ -94,7 +95,8 @@ pub(super) fn build(fields: &[(FieldKind, &Intervals)]) -> (Vec<KeyRange>, usize
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     for (decided, (kind, intervals)) in fields.iter().enumerate() {
         let usable = *kind != FieldKind::Hashed || intervals.is_points();
-        let fits = prefixes.len().saturating_mul(intervals.list.len()) <= RANGES_MAX;
+        let (held, listed) = (prefixes.len(), intervals.list.len());
+        let fits = held.saturating_mul(listed) <= RANGES_MAX.max(held).max(listed);
         if !usable || intervals.is_everything() || !fits {
             return (prefixes.into_iter().map(whole).collect(), decided);
         }

@@ -89,6 +89,21 @@ fn ranges_hold_exactly_the_keys_of_matching_values() {
 }
 
 #[test]
+fn a_long_list_is_a_range_for_each_value() {
+    let indexes = [index("a_1_b_1", doc! {"a": 1, "b": 1})];
+    let list = |n: i32| Value::Array((0..n).map(Value::Int32).collect());
+    let ranges = |f: Document| match planned(f, None, &indexes) {
+        Plan::Index { scan, .. } => scan.ranges.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ranges(doc! {"a": {"$in": (list(5000))}}), 5000);
+    assert_eq!(ranges(doc! {"a": 1, "b": {"$in": (list(5000))}}), 5000);
+    assert_eq!(ranges(doc! {"a": {"$in": (list(5000))}, "b": 1}), 5000);
+    // Where two lists would make too many, the first makes the ranges.
+    assert_eq!(ranges(doc! {"a": {"$in": (list(5000))}, "b": {"$in": (list(2))}}), 5000);
+}
+
+#[test]
 fn sorts_are_provided_forward_backward_and_after_equalities() {
     let indexes = [index("a_1_b_1", doc! {"a": 1, "b": 1})];
     let p = planned(doc! {}, Some(doc! {"a": -1, "b": -1}), &indexes);

@@ -102,4 +102,8 @@
         db.runCommand({find: some.getName(), filter: {at: {$nearSphere: [0, 0]}}}), ErrorCodes.NoQueryExecutionPlans);
     assert.commandWorked(some.createIndex({at: "2dsphere", b: 1}));
     assert.eq([1, 2], nearest({}));
+
+    // What is empty is no place and no error.
+    assert.commandWorked(some.insert([{_id: 3, at: [], a: 1}, {_id: 4, at: {}, a: 1}]));
+    assert.eq([1, 2], nearest({}));
 })();

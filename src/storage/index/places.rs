@@ -157,10 +157,11 @@ fn values_at<'d>(
     }
 }
 
-/// The cells of one field. On the plane it may hold an array of points.
+/// The cells of one field. What is empty has none, and on the plane it may hold an array of points.
 fn cells_of(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Result<()> {
     match (layout, v) {
         (_, ValueRef::Null | ValueRef::Undefined) => Ok(()),
+        (_, ValueRef::Document(d) | ValueRef::Array(d)) if d.is_empty() => Ok(()),
         (Layout::Plane(_), ValueRef::Array(items)) if legacy::point(v).is_none() => {
             items.iter().try_for_each(|e| one(layout, e.value(), doc, out))
         }

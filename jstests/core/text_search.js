@@ -124,3 +124,10 @@ assert.commandWorked(coll.insert([{_id: 102, n: 6, t: "six"}, {_id: 103, n: 4, t
 assert.eq([102], ids({$search: "six"}, {n: 6}));
 refused(ErrorCodes.NoQueryExecutionPlans, {$text: {$search: "six"}});
 refused(ErrorCodes.NoQueryExecutionPlans, {$text: {$search: "six"}, n: {$gt: 3}});
+
+// A search that tells cases apart finds fewer documents, and scores them as any search does.
+assert.commandWorked(coll.dropIndexes());
+assert.commandWorked(coll.createIndex({t: "text"}));
+assert.commandWorked(coll.insert([{_id: 104, t: "Mixed mixed"}, {_id: 105, t: "mixed"}]));
+assert.eq([{_id: 104, s: 1.5}],
+    coll.find({$text: {$search: "Mixed", $caseSensitive: true}}, {_id: 1, s: {$meta: "textScore"}}).toArray());

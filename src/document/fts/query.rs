@@ -102,10 +102,10 @@ impl TextQuery {
             && self.phrases.iter().all(|p| self.has_phrase(doc, p))
             && !self.excluded_phrases.iter().any(|p| self.has_phrase(doc, p))
     }
-    /// The sum of the scores of the terms.
+    /// The sum of the scores of the terms in the index, which tells no cases or diacritics apart.
     pub fn score(&self, doc: Doc<'_>) -> f64 {
-        let found: BTreeMap<String, f64> = self.index.scores(doc, self.sensitive);
-        self.terms.iter().filter_map(|t| found.get(t)).sum()
+        let found: BTreeMap<String, f64> = self.index.scores(doc, Sensitive::default());
+        self.lookup.iter().filter_map(|t| found.get(t)).sum()
     }
     fn has_phrase(&self, doc: Doc<'_>, phrase: &str) -> bool {
         let mut found = false;

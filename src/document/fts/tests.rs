@@ -31,6 +31,14 @@ fn scores_follow_the_formula() {
 }
 
 #[test]
+fn a_search_that_tells_cases_apart_has_the_scores_of_the_index() {
+    let doc = doc! { "t": "Coffee coffee" }.to_doc_buf();
+    for sensitive in [false, true] {
+        assert_eq!(query("Coffee", sensitive, false).score(doc.doc()), 1.5);
+    }
+}
+
+#[test]
 fn a_search_takes_words_phrases_and_exclusions() {
     let matches =
         |search: &str, text: &str| query(search, false, false).matches(doc! { "t": text }.to_doc_buf().doc());

@@ -131,3 +131,9 @@ assert.commandWorked(coll.createIndex({t: "text"}));
 assert.commandWorked(coll.insert([{_id: 104, t: "Mixed mixed"}, {_id: 105, t: "mixed"}]));
 assert.eq([{_id: 104, s: 1.5}],
     coll.find({$text: {$search: "Mixed", $caseSensitive: true}}, {_id: 1, s: {$meta: "textScore"}}).toArray());
+
+// Punctuation stands between words; other signs are words.
+assert.commandWorked(coll.insert([{_id: 106, t: "I love \u{1F600}"}, {_id: 107, t: "\u00ABquoted\u00BB\u2014dashed"}]));
+assert.eq([106], ids({$search: "\u{1F600}"}));
+assert.eq([107], ids({$search: "quoted"}));
+assert.eq([107], ids({$search: "dashed"}));

@@ -1,5 +1,6 @@
 //! Languages: how a text is cut into tokens, which of them count, and what they are reduced to.
 
+use super::delimiters;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -87,12 +88,11 @@ impl Language {
     }
 }
 
-/// Whether a character stands between tokens: whitespace and punctuation, but no underscore, and in English no apostrophe.
+/// Whether a character stands between tokens; in English an apostrophe does not.
 fn is_delimiter(c: char, english: bool) -> bool {
     match c {
-        '_' => false,
         '\'' | '\u{2019}' => !english,
-        c => !c.is_alphanumeric() && !is_combining_mark(c),
+        c => delimiters::contains(c),
     }
 }
 

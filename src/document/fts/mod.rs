@@ -14,6 +14,7 @@
 //! Stemmers are Snowball's; stop words are the lists of the crate `stop-words`, which differ in some words from the real
 //! server's.
 
+mod delimiters;
 mod index;
 mod language;
 mod query;

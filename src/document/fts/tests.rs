@@ -39,6 +39,17 @@ fn a_search_that_tells_cases_apart_has_the_scores_of_the_index() {
 }
 
 #[test]
+fn words_end_at_punctuation_and_at_no_other_sign() {
+    let terms = |text: &str| -> Vec<String> {
+        let doc = doc! { "t": text }.to_doc_buf();
+        index(doc! { "t": 1 }).terms(doc.doc()).expect("terms").into_keys().collect()
+    };
+    assert_eq!(terms("cloud \u{1F600}"), ["cloud", "\u{1F600}"]);
+    assert_eq!(terms("\u{AB}cloud\u{BB}\u{2014}cream\u{3002}rock"), ["cloud", "cream", "rock"]);
+    assert_eq!(terms("milk_tea+paint=cream|cloud~rock"), ["cloud", "cream", "milk_tea", "paint", "rock"]);
+}
+
+#[test]
 fn a_search_takes_words_phrases_and_exclusions() {
     let matches =
         |search: &str, text: &str| query(search, false, false).matches(doc! { "t": text }.to_doc_buf().doc());

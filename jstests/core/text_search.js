@@ -137,3 +137,13 @@ assert.commandWorked(coll.insert([{_id: 106, t: "I love \u{1F600}"}, {_id: 107, 
 assert.eq([106], ids({$search: "\u{1F600}"}));
 assert.eq([107], ids({$search: "quoted"}));
 assert.eq([107], ids({$search: "dashed"}));
+
+// The fields beside the text hold no arrays, nor does the way to them lead through one but by a position.
+assert.commandWorked(coll.dropIndexes());
+assert.commandWorked(coll.createIndex({"a.b": 1, t: "text", "c.0": 1}));
+for (const document of [{a: [{b: 1}]}, {a: {b: [1]}}, {a: {b: []}}, {c: [[1]]}]) {
+    assert.commandFailedWithCode(
+        coll.insert(Object.assign({t: "x"}, document)), ErrorCodes.CannotBuildIndexKeys, tojson(document));
+}
+assert.commandWorked(coll.insert({_id: 108, a: {b: 1}, c: [5], t: "beside"}));
+assert.eq([108], ids({$search: "beside"}, {"a.b": 1}));

@@ -8,9 +8,10 @@
 //! ```
 //! A document without terms is not in the index.
 
-use super::spec::IndexSpec;
+use super::spec::{IndexSpec, KeyField};
 use document::fts::TextIndex;
-use document::{Doc, Document, Result, Value, ValueRef, bail, path};
+use document::path::is_position;
+use document::{Doc, Document, Result, Value, ValueRef, bail};
 use std::collections::BTreeMap;
 
 /// The field of a key pattern that stands for the terms, and the one for their score.
@@ -115,7 +116,7 @@ fn version(spec: &Document) -> Result<i32> {
 /// Calls `f` with the components of each key.
 ///
 /// # Errors
-/// 16675 for an array in a field beside the text; those of [`TextIndex::terms`].
+/// CannotBuildIndexKeys (201) for an array in a field beside the text, or on the way to it; those of [`TextIndex::terms`].
 pub(crate) fn for_each_key(
     spec: &IndexSpec,
     index: &TextIndex,
@@ -124,11 +125,8 @@ pub(crate) fn for_each_key(
 ) -> Result<()> {
     let mut beside = Vec::with_capacity(spec.fields().len());
     for field in spec.fields() {
-        let value = path::get(doc, &field.path).unwrap_or(ValueRef::Null);
-        if matches!(value, ValueRef::Array(_)) {
-            bail!(16675, "cannot have a multi-key as a prefix to a text index");
-        }
-        beside.push(value);
+        let own = matches!(field.path.as_str(), TERM | SCORE);
+        beside.push(if own { ValueRef::Null } else { value_beside(field, doc)? });
     }
     for (term, score) in index.terms(doc)? {
         let mut components: Vec<ValueRef<'_>> = Vec::with_capacity(beside.len());
@@ -142,4 +140,32 @@ pub(crate) fn for_each_key(
         f(&components);
     }
     Ok(())
+}
+
+/// The value of a field beside the text; null where it is missing. A position leads to that element of an array, as in an index of plain keys.
+fn value_beside<'d>(field: &KeyField, doc: Doc<'d>) -> Result<ValueRef<'d>> {
+    let mut value = ValueRef::Document(doc);
+    for name in &field.names {
+        let found = match value {
+            ValueRef::Document(d) => d.get(name),
+            ValueRef::Array(items) if is_position(name) && items.get(name).is_some() => items.get(name),
+            ValueRef::Array(_) => return array_beside(field, doc),
+            _ => None,
+        };
+        let Some(found) = found else { return Ok(ValueRef::Null) };
+        value = found;
+    }
+    match value {
+        ValueRef::Array(_) => array_beside(field, doc),
+        value => Ok(value),
+    }
+}
+
+fn array_beside<T>(field: &KeyField, doc: Doc<'_>) -> Result<T> {
+    bail!(
+        CANNOT_BUILD_INDEX_KEYS,
+        "Field '{}' of text index contains an array in document: {}",
+        field.path,
+        document::shell::document(&doc.to_document())
+    )
 }

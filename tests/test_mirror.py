@@ -22,7 +22,7 @@ DOCUMENTS = 1000
 BOUNDS = [MinKey(), *range(100, DOCUMENTS, 100), MaxKey()]
 INDEXES = [
     [("a", 1), ("b", 1)], [("s", 1), ("when", -1)], [("tags", 1)], [("items.p", 1), ("items.q", 1)], [("place", "2dsphere")],
-    [("text", "text")], [("name", 1)], [("k", 1), ("a", 1)], [("sub.x", 1), ("a", -1)], [("flags", "hashed")], [("sub.$**", 1)],
+    [("text", "text")], [("name", 1)], [("k", 1), ("a", 1)], [("sub.x", 1), ("a", -1)], [("flags", "hashed")], [("sub.$**", 1)], [("pairs.0", 1)],
 ]
 # Those without which a query is an error.
 NEEDED = [keys for keys in INDEXES if keys[0][1] in ("text", "2dsphere")]

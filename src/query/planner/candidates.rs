@@ -132,7 +132,10 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
     if let Test::ElemMatchObject(node) = &leaf.test {
         let below = format!("{path}.");
         for child in node.conjuncts() {
-            if let Node::Leaf(inner) = child {
+            // A position in an element is none in the array, which is what the index takes it for.
+            if let Node::Leaf(inner) = child
+                && !cover::has_position(&inner.path.text)
+            {
                 collect_leaf(inner, &below, None, out);
             }
         }

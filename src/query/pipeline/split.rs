@@ -36,10 +36,26 @@ pub struct Split {
     pub only_merge: bool,
 }
 
-/// The field by which the merger orders what shards found near a point.
-fn distance_field(s: &Parsed) -> Option<Document> {
-    let field = s.spec.as_document()?.get_str("distanceField")?;
-    Some(Document(vec![(field.to_string(), Value::Int32(1))]))
+/// A `$geoNear` on shards, whose documents the merger orders by their distances. One that writes none has it written for that, and taken
+/// out again.
+fn near_on_shards(s: &Parsed, spec: &Document, ctx: &Context, out: &mut Split) -> Result<()> {
+    const OWN: &str = "__internal_mergedDistance";
+    let given = spec.get_str("distanceField");
+    match given {
+        Some(_) => out.shards.stages.push(s.clone()),
+        None => {
+            let mut spec = spec.clone();
+            spec.push("distanceField", OWN);
+            out.shards.stages.extend(reparse(s.name, &spec.into(), ctx)?);
+        }
+    }
+    let pattern = Document(vec![(given.unwrap_or(OWN).to_string(), Value::Int32(1))]);
+    out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
+    if given.is_none() {
+        out.shards.stages.extend(reparse("$unset", &OWN.into(), ctx)?);
+    }
+    out.merge_kind = MergeKind::SortKey(pattern);
+    Ok(())
 }
 
 /// Stages that look at one document at a time and need no host.
@@ -111,13 +127,7 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
             out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
             out.merge_kind = MergeKind::SortKey(pattern);
         }
-        ("$geoNear", _) => {
-            out.shards.stages.push(s.clone());
-            if let Some(pattern) = distance_field(s) {
-                out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
-                out.merge_kind = MergeKind::SortKey(pattern);
-            }
-        }
+        ("$geoNear", Value::Document(d)) => near_on_shards(s, d, ctx, out)?,
         ("$sample", Value::Document(d)) => {
             let mut shard = d.clone();
             shard.push(EMIT_KEY, true);

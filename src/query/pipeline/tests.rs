@@ -91,6 +91,13 @@ fn divided_pipelines_give_what_whole_ones_give() {
 }
 
 #[test]
+fn what_shards_find_near_a_point_is_merged_by_its_distance() {
+    let input: Vec<DocBuf> = (0..30).map(|i| document::doc! { "_id": i, "p": [i, 0] }.to_doc_buf()).collect();
+    let found = run_split(r#"[{"$geoNear": {"near": [0, 0], "key": "p"}}]"#, input.clone()).unwrap();
+    assert_eq!(show(&found), show(&input));
+}
+
+#[test]
 fn a_divided_sample_has_its_size_and_no_repetition() {
     let text = r#"[{"$sample": {"size": 7}}]"#;
     for docs in [run_whole(text, documents()).unwrap(), run_split(text, documents()).unwrap()] {

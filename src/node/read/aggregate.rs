@@ -25,8 +25,8 @@ use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
-    BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, Run, Source, fusion, optimize,
-    parse_checked, refuse_own,
+    BoxFuture, Context, DistinctGroup, Execution, Namespace, Pipeline, PipelineHost, Run, Source, fusion,
+    optimize, parse_checked, refuse_own,
 };
 use query::planner::{Hint, Plan};
 use query::projection::Projection;
@@ -212,7 +212,7 @@ pub struct CollectionSource {
 }
 
 impl Source for CollectionSource {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+    fn next<'a>(&'a mut self, _: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         Box::pin(async move {
             if !self.first.is_empty() {
                 return Ok(Some(std::mem::take(&mut self.first)));
@@ -698,7 +698,7 @@ impl SubSource {
 }
 
 impl Source for SubSource {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+    fn next<'a>(&'a mut self, _: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         Box::pin(async move {
             if self.rows.ended() {
                 return Ok(None);

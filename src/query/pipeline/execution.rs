@@ -185,8 +185,8 @@ impl Execution {
             });
         }
         let batch = match &mut self.own_source {
-            Some(own) => own.next().await?,
-            None => source.next().await?,
+            Some(own) => own.next(host).await?,
+            None => source.next(host).await?,
         };
         let any = batch.as_ref().is_none_or(|docs| !docs.is_empty());
         match batch {
@@ -226,17 +226,20 @@ impl Execution {
         step.more = flow == Flow::More && !ending;
         step.ended |= ending && flow != Flow::More;
         if flow == Flow::Done {
-            self.stop_before(at);
+            self.stop_before(at, host);
         }
         Ok(Progress::Worked)
     }
 
     /// Nothing that comes before the step behind this one is wanted any more.
-    fn stop_before(&mut self, at: usize) {
+    fn stop_before(&mut self, at: usize, host: &dyn PipelineHost) {
         self.closed = true;
         for step in &mut self.steps[..=at] {
             (step.ended, step.more) = (true, false);
             step.input.clear();
+            if let Kind::Union(union) = &mut step.kind {
+                union.stop(host);
+            }
         }
     }
 }

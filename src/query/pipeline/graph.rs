@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
             let mut place = Place::default();
             while let Some(values) = some_values(&mut asking, &mut place)? {
                 let mut source = host.run(&plan.namespace, plan.question(values), outer(run), run).await?;
-                while let Some(batch) = source.next().await? {
+                while let Some(batch) = source.next(host).await? {
                     for d in batch {
                         self.meet(&plan, d, depth)?;
                     }

@@ -35,8 +35,13 @@ impl std::fmt::Display for Namespace {
 
 /// Batches of documents, as long as there are any.
 pub trait Source: Send {
-    /// The next batch, never empty unless the host wants to yield; `None` at the end.
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>>;
+    /// The next batch, never empty unless the host wants to yield; `None` at the end. `host` is the one of the command under
+    /// way: a source may outlive the command that opened it.
+    fn next<'a>(&'a mut self, host: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>>;
+    /// Gives up what was not read, where the host keeps something open for it.
+    fn end(&mut self, host: &dyn PipelineHost) {
+        let _ = host;
+    }
     /// Whether every document of a collection, of which these are some, has to be looked at to find them.
     fn scans(&self) -> bool {
         false
@@ -47,9 +52,21 @@ pub trait Source: Send {
 pub struct Documents(pub Option<Vec<DocBuf>>);
 
 impl Source for Documents {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+    fn next<'a>(&'a mut self, _: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         let batch = self.0.take();
         Box::pin(async move { Ok(batch) })
+    }
+}
+
+/// Documents of a cursor that the host keeps, by its number.
+pub struct Kept(pub u64);
+
+impl Source for Kept {
+    fn next<'a>(&'a mut self, host: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        host.more(self.0)
+    }
+    fn end(&mut self, host: &dyn PipelineHost) {
+        host.end(self.0);
     }
 }
 
@@ -100,6 +117,15 @@ pub trait PipelineHost: Send + Sync {
         let_values: Vec<(String, Value)>,
         run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>>;
+    /// The next documents of a cursor that the host keeps for the pipeline ([`Kept`]); `None` at the end.
+    fn more<'a>(&'a self, number: u64) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        let e = document::err!(NOT_IMPLEMENTED, "cursor {number} of a pipeline cannot be read here");
+        Box::pin(async move { Err(e) })
+    }
+    /// Closes such a cursor before its end.
+    fn end(&self, number: u64) {
+        let _ = number;
+    }
     /// `$out` and `$merge`: called for each batch, then once with `end`.
     fn write<'a>(
         &'a self,

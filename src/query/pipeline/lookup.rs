@@ -462,7 +462,7 @@ impl RunningLookup {
     /// Makes the whole foreign collection the hash side; false when it does not fit and may not go to files.
     async fn read_whole(&mut self, foreign: &FieldPath, host: &dyn PipelineHost, run: &Run) -> Result<bool> {
         let mut source = host.run(&self.plan.namespace, Vec::new(), outer(run), run).await?;
-        while let Some(batch) = source.next().await? {
+        while let Some(batch) = source.next(host).await? {
             for d in batch {
                 self.side_charge.add(self.side.push(d, foreign, &run.collation)?);
             }
@@ -470,6 +470,7 @@ impl RunningLookup {
                 continue;
             }
             let Some(space) = &self.space else {
+                source.end(host);
                 self.side = HashSide::default();
                 self.side_charge.set(0);
                 return Ok(false);
@@ -505,9 +506,10 @@ impl RunningLookup {
             self.means = Means::Scanned;
         }
         let (mut found, mut bytes) = (Vec::new(), 0);
-        while let Some(batch) = source.next().await? {
+        while let Some(batch) = source.next(host).await? {
             bytes += batch.iter().map(|d| d.bytes().len()).sum::<usize>();
             if bytes > most {
+                source.end(host);
                 self.charge.set(0);
                 return Ok(None);
             }
@@ -652,12 +654,18 @@ impl RunningUnion {
             Some(source) => source,
             none => none.insert(host.run(&self.namespace, self.pipeline.clone(), outer(run), run).await?),
         };
-        match source.next().await? {
+        match source.next(host).await? {
             Some(batch) => {
                 to.extend(batch);
                 Ok(Flow::More)
             }
             None => Ok(Flow::Continue),
+        }
+    }
+    /// Nothing more is wanted of it.
+    pub fn stop(&mut self, host: &dyn PipelineHost) {
+        if let Some(mut source) = self.source.take() {
+            source.end(host);
         }
     }
 }

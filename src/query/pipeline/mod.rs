@@ -42,7 +42,7 @@ pub mod text;
 pub use account::{Account, Charge, Spills};
 pub use distinct_group::DistinctGroup;
 pub use execution::Execution;
-pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
+pub use host::{BoxFuture, Documents, HostStage, Kept, Namespace, PipelineHost, Source};
 pub use optimize::optimize;
 pub use parse::{parse, parse_checked, refuse_own};
 pub use split::{MergeKind, Split, split};

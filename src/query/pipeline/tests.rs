@@ -237,8 +237,8 @@ struct Collections {
 struct Scanned(Documents);
 
 impl Source for Scanned {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
-        self.0.next()
+    fn next<'a>(&'a mut self, host: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        self.0.next(host)
     }
     fn scans(&self) -> bool {
         true

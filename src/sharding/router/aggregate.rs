@@ -11,11 +11,12 @@
 
 use super::body::{self, ArrayBuilder, Placement, cursor_reply, ok_reply, take};
 use super::cluster::database_of;
-use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
+use super::cursor::{BATCH_BYTES_MAX, Kind, OpenOnShards, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::output::Output;
+use super::sub_pipelines::{RouterHost, SubCursors};
 use super::task::{Retry, Task};
-use super::{admin, change_stream, collation, cursor, scatter, single, text};
+use super::{change_stream, collation, cursor, scatter, single, text};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc};
 use futures::future::BoxFuture;
@@ -24,13 +25,10 @@ use node::read::aggregate_command::{AggregateCommand, names_collection};
 use node::read::find::natural_order;
 use node::{Request, memory};
 use query::pipeline::{
-    Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
-    fusion, optimize, parse, parse_checked, refuse_own, split,
+    Context, Execution, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source, fusion, optimize, parse,
+    parse_checked, refuse_own, split,
 };
 use std::collections::VecDeque;
-
-/// Documents pulled from the shards at a time by a pipeline that runs here.
-const PULL: usize = 500;
 
 /// `aggregate`, of a client.
 pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
@@ -173,7 +171,7 @@ async fn statistics(task: &Task<'_>, ns: &str, placement: &Placement, size: Opti
     for (shard, reply) in replies {
         let mut merge = Merge::new(ns, vec![(shard.clone(), reply)], Shape::default())?;
         loop {
-            let batch = merge.next_documents(task, PULL).await?;
+            let batch = merge.next_documents(task).await?;
             if batch.is_empty() {
                 break;
             }
@@ -315,9 +313,12 @@ async fn divided(
 
 /// What is the same for all that runs for one command.
 pub(super) fn constants(task: &Task<'_>) -> Value {
-    Value::from(
-        doc! { "localNow": (Value::DateTime(task.now_ms())), "clusterTime": (task.router.cluster_time()) },
-    )
+    constants_at(task, task.now_ms())
+}
+
+/// The same of a command that began at another moment, in milliseconds since 1970.
+pub(super) fn constants_at(task: &Task<'_>, now_ms: i64) -> Value {
+    Value::from(doc! { "localNow": (Value::DateTime(now_ms)), "clusterTime": (task.router.cluster_time()) })
 }
 
 fn shard_command(task: &Task<'_>, placement: &Placement, shard: &str, front: &Value) -> DocBuf {
@@ -337,6 +338,8 @@ pub struct PipelineCursor {
     /// The input, where it is no merged stream.
     given: Option<Vec<DocBuf>>,
     execution: Execution,
+    /// What its stages read of other collections.
+    others: SubCursors,
     ready: VecDeque<DocBuf>,
     ended: bool,
 }
@@ -350,16 +353,22 @@ impl PipelineCursor {
     ) -> Result<PipelineCursor> {
         let run = Run { limits: *task.router.limits.read(), ..Run::new(context) };
         let execution = Execution::new(pipeline, run)?;
-        Ok(PipelineCursor { merge, given: None, execution, ready: VecDeque::new(), ended: false })
+        let others = SubCursors::new(execution.run().account.clone());
+        Ok(PipelineCursor { merge, given: None, execution, others, ready: VecDeque::new(), ended: false })
     }
-    pub fn open_cursors(&self) -> Vec<(ShardId, i64)> {
-        self.merge.as_ref().map(Merge::open_cursors).unwrap_or_default()
+    /// What is open on shards for the pipeline, whose collection is `ns`.
+    pub fn into_open(self, ns: String) -> OpenOnShards {
+        let own = self.merge.as_ref().map(Merge::open_cursors).unwrap_or_default();
+        let mut open = self.others.into_open();
+        open.push((ns, own));
+        open
     }
     /// About how many bytes its stages, their input and their results hold.
     pub fn held_bytes(&self) -> usize {
         let merge = self.merge.as_ref().map_or(0, Merge::held_bytes);
         let documents = self.ready.iter().chain(self.given.iter().flatten());
-        merge + self.execution.run().account.bytes() + documents.map(|d| d.bytes().len()).sum::<usize>()
+        let stages = self.execution.run().account.bytes() + self.others.held_bytes();
+        merge + stages + documents.map(|d| d.bytes().len()).sum::<usize>()
     }
     /// Adds up to `documents_max` documents to the batch; whether there can be more.
     pub async fn fill(
@@ -384,15 +393,24 @@ impl PipelineCursor {
                 return Ok(true);
             }
             task.op.check_interrupt()?;
-            self.advance(task, &RouterHost::reading(task)).await?;
+            self.advance(task, None).await?;
         }
+    }
+    /// The next documents; none at the end.
+    pub async fn next_documents(&mut self, task: &Task<'_>) -> Result<Vec<DocBuf>> {
+        while self.ready.is_empty() && !self.ended {
+            task.op.check_interrupt()?;
+            self.advance(task, None).await?;
+        }
+        Ok(std::mem::take(&mut self.ready).into())
     }
 
     /// Runs a part of the pipeline; false when it has ended.
-    pub async fn advance(&mut self, task: &Task<'_>, host: &dyn PipelineHost) -> Result<bool> {
+    pub(super) async fn advance(&mut self, task: &Task<'_>, output: Option<&Output<'_, '_>>) -> Result<bool> {
         memory::check_gathered(|| self.held_bytes())?;
         let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
-        match self.execution.next(&mut source, host).await? {
+        let host = RouterHost { task, output, others: &self.others };
+        match self.execution.next(&mut source, &host).await? {
             Some(documents) if documents.is_empty() => tokio::task::yield_now().await,
             Some(documents) => self.ready.extend(documents),
             None => {
@@ -407,6 +425,7 @@ impl PipelineCursor {
         if let Some(merge) = &mut self.merge {
             merge.close(task);
         }
+        self.others.close(&task.router.cluster);
     }
 }
 
@@ -417,94 +436,13 @@ struct Pulled<'t, 'a> {
 }
 
 impl Source for Pulled<'_, '_> {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+    fn next<'a>(&'a mut self, _: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         Box::pin(async move {
             let Some(merge) = &mut self.merge else { return Ok(self.given.take()) };
-            let documents = merge.next_documents(self.task, PULL).await?;
+            let documents = merge.next_documents(self.task).await?;
             Ok((!documents.is_empty()).then_some(documents))
         })
     }
-}
-
-/// Reads other collections for stages that run here, as a client of the router would; writes, where the pipeline does.
-pub(super) struct RouterHost<'t, 'a> {
-    pub task: &'t Task<'a>,
-    pub output: Option<&'t Output<'t, 'a>>,
-}
-
-impl<'t, 'a> RouterHost<'t, 'a> {
-    pub(super) fn reading(task: &'t Task<'a>) -> RouterHost<'t, 'a> {
-        RouterHost { task, output: None }
-    }
-}
-
-impl PipelineHost for RouterHost<'_, '_> {
-    fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async {
-            self.task.op.check_interrupt()?;
-            tokio::task::yield_now().await;
-            Ok(())
-        })
-    }
-    fn source<'a>(&'a self, stage: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
-        Box::pin(async move {
-            let documents = admin::source_documents(self.task, stage.name, &stage.spec).await?;
-            Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
-        })
-    }
-    fn run<'a>(
-        &'a self,
-        namespace: &'a Namespace,
-        pipeline: Vec<Value>,
-        let_values: Vec<(String, Value)>,
-        run: &'a Run,
-    ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
-        Box::pin(async move {
-            let documents = run_whole(self.task, namespace, pipeline, let_values, run).await?;
-            Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
-        })
-    }
-    fn write<'a>(
-        &'a self,
-        stage: &'a HostStage,
-        batch: Vec<DocBuf>,
-        end: bool,
-        run: &'a Run,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            match self.output {
-                Some(output) => output.write(batch, end, run).await,
-                None => bail!(NOT_IMPLEMENTED, "{} on a router is known but not implemented", stage.name),
-            }
-        })
-    }
-}
-
-/// Runs a pipeline on any namespace to its end.
-async fn run_whole(
-    task: &Task<'_>,
-    namespace: &Namespace,
-    pipeline: Vec<Value>,
-    let_values: Vec<(String, Value)>,
-    run: &Run,
-) -> Result<Vec<DocBuf>> {
-    let literals: Document =
-        let_values.into_iter().map(|(name, v)| (name, Value::from(doc! { "$literal": v }))).collect();
-    let collection: Value = match namespace.collection.as_str() {
-        "" => Value::Int32(1),
-        name => Value::from(name),
-    };
-    let mut command = doc! { "aggregate": collection, "pipeline": Value::Array(pipeline), "cursor": {} };
-    if !literals.is_empty() {
-        command.push("let", literals);
-    }
-    command.push("runtimeConstants", constants(task));
-    command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern"]));
-    // Named even where it is the simple one: the other collection's default does not count.
-    let simple = doc! { "locale": "simple" };
-    command.push("collation", run.collation.document().cloned().unwrap_or(simple));
-    command.push("$db", namespace.db.as_str());
-    all_documents(task, &namespace.db, command).await
 }
 
 /// Every document of a cursor command run through the router.
@@ -514,19 +452,29 @@ pub fn all_documents<'a>(
     command: Document,
 ) -> BoxFuture<'a, Result<Vec<DocBuf>>> {
     Box::pin(async move {
-        let mut command = command;
-        if let Some(at) = task.read_at() {
-            command.insert("readConcern", doc! { "level": "snapshot", "atClusterTime": at });
-        }
-        let body = command.to_doc_buf();
-        let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
-        let reply = match inner.request.name() {
-            "find" => super::find::find(&inner).await?,
-            _ => run(&inner).await?,
-        };
-        task.hear_from(&inner);
-        rest_of(task, db, body.doc(), reply).await
+        let command = reading_at(task, command);
+        let reply = first_reply(task, db, &command).await?;
+        rest_of(task, db, command.doc(), reply).await
     })
+}
+
+/// The command with the time at which the task reads, if it reads at one.
+pub(super) fn reading_at(task: &Task<'_>, mut command: Document) -> DocBuf {
+    if let Some(at) = task.read_at() {
+        command.insert("readConcern", doc! { "level": "snapshot", "atClusterTime": at });
+    }
+    command.to_doc_buf()
+}
+
+/// What the router replies to a cursor command of its own.
+pub(super) async fn first_reply(task: &Task<'_>, db: &str, command: &DocBuf) -> Result<DocBuf> {
+    let inner = Task::new(task.router, task.op, Request { db, body: command.doc(), sequences: &[] });
+    let reply = match inner.request.name() {
+        "find" => super::find::find(&inner).await?,
+        _ => run(&inner).await?,
+    };
+    task.hear_from(&inner);
+    Ok(reply)
 }
 
 /// Every document of a cursor of this router, from the reply of the command that opened it.

@@ -24,6 +24,7 @@ use super::aggregate::pipeline_context;
 use super::body::{ArrayBuilder, Versions, batch, cursor_id, take};
 use super::cluster::{CONFIG, Call, Cluster};
 use super::cursor::{BATCH_BYTES_MAX, Cursor, FIRST_BATCH, Kind, kill_on_shards};
+use super::sub_pipelines::{RouterHost, SubCursors};
 use super::task::Task;
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc};
@@ -311,7 +312,9 @@ impl StreamCursor {
             let found = current(task, &event).await?;
             event.set_full_document(found.as_ref());
         }
-        self.delivery.take(event, &super::aggregate::RouterHost::reading(task)).await
+        // No stage of a stream reads another collection.
+        let others = SubCursors::default();
+        self.delivery.take(event, &RouterHost { task, output: None, others: &others }).await
     }
 
     /// Reads shards that were added, from the time at which they were.

@@ -55,6 +55,9 @@ impl Kind {
     }
 }
 
+/// Cursors open on shards, by the namespace that those know them by.
+pub type OpenOnShards = Vec<(String, Vec<(ShardId, i64)>)>;
+
 pub struct Cursor {
     /// The name by which shards know it.
     pub ns: String,
@@ -189,6 +192,14 @@ impl CursorTable {
         entries.get(&id).filter(|e| e.ns == ns)?;
         entries.remove(&id).map(|e| e.cursor)
     }
+    /// Takes out a cursor for good, which belongs to another cursor of the router from now on. No client has heard of its id.
+    ///
+    /// # Errors
+    /// CursorKilled (237) when its session has ended meanwhile.
+    pub fn claim(&self, id: i64) -> Result<Cursor> {
+        let claimed = self.entries.lock().remove(&id).and_then(|e| e.cursor);
+        claimed.ok_or_else(|| err!(CURSOR_KILLED, "cursor id {id} was killed"))
+    }
     /// Removes the cursors that `which` chooses by session, and gives them to be closed; those that a getMore has it closes.
     pub fn remove_where(&self, which: impl Fn(Option<SessionId>) -> bool) -> Vec<Cursor> {
         self.remove(|e| which(e.session))
@@ -285,24 +296,42 @@ impl Cursor {
     }
     /// Closes what is open on shards, in the background.
     pub fn close(self, cluster: &Arc<dyn Cluster>) {
-        let (ns, open) = self.into_open();
-        kill_on_shards(cluster, &ns, open);
+        for (ns, open) in self.into_open() {
+            kill_on_shards(cluster, &ns, open);
+        }
     }
     /// As [`Cursor::close`], returning when the shards have answered.
     pub async fn close_now(self, cluster: &Arc<dyn Cluster>) {
-        let (ns, open) = self.into_open();
-        futures::future::join_all(kills(&ns, open).map(|(shard, body)| kill(cluster.clone(), shard, body)))
-            .await;
+        let kills = self.into_open().into_iter().flat_map(|(ns, open)| kills(&ns, open));
+        futures::future::join_all(kills.map(|(shard, body)| kill(cluster.clone(), shard, body))).await;
     }
-    fn into_open(self) -> (String, Vec<(ShardId, i64)>) {
+    pub fn into_open(self) -> OpenOnShards {
         let open = match self.kind {
             Kind::Remote { shard, id } => vec![(shard, id)],
             Kind::Merge(merge) => merge.open_cursors(),
-            Kind::Pipeline(pipeline) => pipeline.open_cursors(),
+            Kind::Pipeline(pipeline) => return pipeline.into_open(self.ns),
             Kind::Stream(stream) => stream.open_cursors(),
             Kind::Documents(_) => Vec::new(),
         };
-        (self.ns, open)
+        vec![(self.ns, open)]
+    }
+    /// About how many bytes of results, or of what they are made of, it holds.
+    pub fn held_bytes(&self) -> usize {
+        self.kind.held_bytes()
+    }
+    /// The next documents for a pipeline that runs here; none at the end. A cursor that is read so is read in no other way.
+    pub async fn next_documents(&mut self, task: &Task<'_>) -> Result<Vec<DocBuf>> {
+        if let Kind::Remote { shard, id } = &self.kind {
+            self.kind = Kind::Merge(Box::new(Merge::rest_of(&self.ns, shard.clone(), *id)));
+        }
+        match &mut self.kind {
+            Kind::Merge(merge) => merge.next_documents(task).await,
+            Kind::Pipeline(pipeline) => pipeline.next_documents(task).await,
+            Kind::Documents(documents) => Ok(std::mem::take(documents).into()),
+            Kind::Remote { .. } | Kind::Stream(_) => {
+                bail!(INTERNAL_ERROR, "a change stream of {} is no part of another pipeline", self.ns)
+            }
+        }
     }
 }
 
@@ -314,7 +343,7 @@ pub fn kill_on_shards(cluster: &Arc<dyn Cluster>, ns: &str, open: Vec<(ShardId, 
 }
 
 /// A killCursors for each open cursor.
-fn kills(ns: &str, open: Vec<(ShardId, i64)>) -> impl Iterator<Item = (ShardId, DocBuf)> {
+fn kills(ns: &str, open: Vec<(ShardId, i64)>) -> impl Iterator<Item = (ShardId, DocBuf)> + use<> {
     let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
     let (db, collection) = (db.to_string(), collection.to_string());
     open.into_iter().filter(|(_, id)| *id != 0).map(move |(shard, id)| {

@@ -18,6 +18,10 @@ use query::projection::Projection;
 use query::sort::SortSpec;
 use std::borrow::Cow;
 
+/// Documents, and about how many bytes of them, that a pipeline which runs here takes at a time.
+const PULL: usize = 500;
+const PULL_BYTES: usize = 1024 * 1024;
+
 /// Documents of one reply, not yet taken.
 #[derive(Default)]
 struct Buffer {
@@ -123,6 +127,11 @@ impl Merge {
             merge.load_key(i)?;
         }
         Ok(merge)
+    }
+    /// The rest of one shard's cursor.
+    pub fn rest_of(ns: &str, shard: ShardId, id: i64) -> Merge {
+        let streams = vec![Stream { shard, id, buffer: Buffer::default(), key: Vec::new() }];
+        Merge { ns: ns.to_string(), streams, order: Order::None, projection: None, skip: 0, limit: None }
     }
     pub fn open_cursors(&self) -> Vec<(ShardId, i64)> {
         self.streams.iter().filter(|s| s.id != 0).map(|s| (s.shard.clone(), s.id)).collect()
@@ -231,15 +240,17 @@ impl Merge {
         Ok(!ended)
     }
     /// The next documents, as they come from the shards; empty at the end. For pipelines that run here.
-    pub async fn next_documents(&mut self, task: &Task<'_>, documents_max: usize) -> Result<Vec<DocBuf>> {
-        let mut out = Vec::new();
-        while out.len() < documents_max {
+    pub async fn next_documents(&mut self, task: &Task<'_>) -> Result<Vec<DocBuf>> {
+        let (mut out, mut bytes) = (Vec::new(), 0);
+        while out.len() < PULL && bytes < PULL_BYTES {
             match self.next() {
                 Next::End => break,
                 Next::Ask if !out.is_empty() => break,
                 Next::Ask => self.ask(task, None).await?,
                 Next::From(i) => {
-                    out.extend(self.head(i).map(|d| DocBuf::from_validated(d.into_owned())));
+                    let next = self.head(i).map(|d| DocBuf::from_validated(d.into_owned()));
+                    bytes += next.as_ref().map_or(0, |d| d.bytes().len());
+                    out.extend(next);
                     self.advance(i)?;
                 }
             }

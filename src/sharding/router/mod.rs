@@ -42,6 +42,7 @@ pub mod scatter;
 mod shapes;
 pub mod single;
 pub mod snapshot;
+mod sub_pipelines;
 pub mod target;
 pub mod targeted;
 pub mod task;

@@ -9,7 +9,7 @@
 //! Invariant: once a `$merge` has changed something its pipeline is not run again. What is stale after that ends the command, and so
 //! does a target that was sharded, dropped or made anew meanwhile.
 
-use super::aggregate::{PipelineCursor, RouterHost, constants};
+use super::aggregate::{PipelineCursor, constants};
 use super::body::{Placement, take};
 use super::cluster::Call;
 use super::placed_output::Beside;
@@ -56,8 +56,7 @@ pub(super) async fn run(
 }
 
 async fn drain(task: &Task<'_>, cursor: &mut PipelineCursor, output: &Output<'_, '_>) -> Result<()> {
-    let host = RouterHost { task, output: Some(output) };
-    while cursor.advance(task, &host).await? {
+    while cursor.advance(task, Some(output)).await? {
         task.op.check_interrupt()?;
     }
     Ok(())

@@ -3,5 +3,6 @@
 mod fake;
 mod reads;
 mod scripts;
+mod sub_pipelines;
 mod targeting;
 mod writes;

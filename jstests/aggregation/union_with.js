@@ -25,6 +25,16 @@ assert.eq([1, 1, 1, 2, 2, 30],
 // What comes before is not applied to the other side.
 assert.eq([2, 1, 30], values({$match: {v: 2}}, {$unionWith: {coll: two.getName(), pipeline: [{$sort: {v: 1}}]}}));
 
+// The time between two batches is none that the union takes, though it was opened before.
+assert.commandWorked(two.insert([...Array(5000).keys()].map((i) => ({_id: i + 100, v: i}))));
+const opened = assert.commandWorked(db.runCommand({
+    aggregate: one.getName(), pipeline: [{$match: {v: 0}}, {$unionWith: two.getName()}], cursor: {batchSize: 1}, maxTimeMS: 3000})).cursor;
+assert.eq(1, opened.firstBatch.length);
+sleep(3300);
+const later = assert.commandWorked(db.runCommand({getMore: opened.id, collection: one.getName()})).cursor;
+assert.eq(5001, later.nextBatch.length);
+assert.commandWorked(two.deleteMany({_id: {$gte: 100}}));
+
 function refused(codes, union) {
     assert.commandFailedWithCode(db.runCommand({aggregate: one.getName(), pipeline: [{$unionWith: union}], cursor: {}}), codes, () => tojson(union));
 }

@@ -9,6 +9,7 @@ use super::command_variables;
 use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
+use super::sub_pipelines::SubPipelines;
 use crate::change_stream::{self, ChangeStreamRows};
 use crate::cursor::Cursor;
 use crate::exec::batch::Documents;
@@ -130,6 +131,8 @@ pub struct PipelineRows {
     execution: Execution,
     source: CollectionSource,
     writing: Arc<Writing>,
+    /// What its stages read of other collections.
+    others: Arc<SubPipelines>,
     pending: VecDeque<DocBuf>,
     finished: bool,
     uuid: Option<[u8; 16]>,
@@ -147,7 +150,8 @@ impl PipelineRows {
     /// About how many bytes its stages and their input hold.
     pub fn held_bytes(&self) -> usize {
         let waiting = self.pending.iter().chain(&self.source.first).map(|d| d.bytes().len()).sum::<usize>();
-        waiting + self.execution.run().account.bytes() + self.source.rows.held_bytes()
+        let stages = self.execution.run().account.bytes() + self.others.held_bytes();
+        waiting + stages + self.source.rows.held_bytes()
     }
     /// What its stages did until now.
     pub fn did(&self) -> Vec<Did> {
@@ -173,7 +177,8 @@ impl PipelineRows {
         done
     }
     fn host(&self, node: &Arc<Node>, op: &Arc<Operation>) -> LocalHost {
-        LocalHost { node: node.clone(), op: op.clone(), writing: self.writing.clone(), ns: self.ns.clone() }
+        let (writing, others) = (self.writing.clone(), self.others.clone());
+        LocalHost { node: node.clone(), op: op.clone(), writing, others, ns: self.ns.clone() }
     }
     async fn run(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
         loop {
@@ -550,6 +555,7 @@ pub async fn begin(
         execution: Execution::new(&prepared.rest, prepared.run)?,
         source: CollectionSource { first: first.list, rows, node: node.clone(), op: op.clone() },
         writing: Arc::new(writing),
+        others: Arc::default(),
         pending: VecDeque::new(),
         finished: false,
         uuid,
@@ -682,33 +688,4 @@ pub async fn collect(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Res
         all.append(&mut out.list);
     }
     Ok(all)
-}
-
-/// The rows of a sub-pipeline.
-pub struct SubSource {
-    rows: Rows,
-    node: Arc<Node>,
-    op: Arc<Operation>,
-}
-
-impl SubSource {
-    pub fn new(rows: Rows, node: Arc<Node>, op: Arc<Operation>) -> SubSource {
-        SubSource { rows, node, op }
-    }
-}
-
-impl Source for SubSource {
-    fn next<'a>(&'a mut self, _: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
-        Box::pin(async move {
-            if self.rows.ended() {
-                return Ok(None);
-            }
-            let mut out = Documents::default();
-            self.rows.fill(&self.node, &self.op, &mut out).await?;
-            Ok(Some(out.list).filter(|l| !l.is_empty() || !self.rows.ended()))
-        })
-    }
-    fn scans(&self) -> bool {
-        self.rows.query().is_some_and(Query::scans)
-    }
 }

@@ -1,6 +1,7 @@
 //! What a pipeline on this node asks for: sources, other collections, and where `$out` and `$merge` write.
 
-use super::aggregate::{Asked, SubSource, open};
+use super::aggregate::{Asked, open};
+use super::sub_pipelines::SubPipelines;
 use crate::auth::Owners;
 use crate::ddl::list::cluster_catalog;
 use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_without_collection};
@@ -45,6 +46,7 @@ pub(crate) struct LocalHost {
     pub node: Arc<Node>,
     pub op: Arc<Operation>,
     pub writing: Arc<Writing>,
+    pub others: Arc<SubPipelines>,
     /// The namespace the pipeline runs on.
     pub ns: String,
 }
@@ -61,7 +63,7 @@ fn storage_scale(v: &Value) -> Result<i64> {
 impl LocalHost {
     /// For the stages of a change stream, which write nothing.
     pub(crate) fn of_stream(node: Arc<Node>, op: Arc<Operation>, ns: &str) -> LocalHost {
-        LocalHost { node, op, writing: Arc::new(Writing::default()), ns: ns.to_string() }
+        LocalHost { node, op, writing: Arc::default(), others: Arc::default(), ns: ns.to_string() }
     }
 
     /// An operation for other namespaces: the versions of the request say nothing of them.
@@ -344,8 +346,14 @@ impl PipelineHost for LocalHost {
             };
             let op = Arc::new(self.towards(&asked.ns));
             let rows = open(&self.node, &op, asked).await?;
-            Ok(Box::new(SubSource::new(rows, self.node.clone(), op)) as Box<dyn Source>)
+            Ok(Box::new(self.others.keep(rows, op)) as Box<dyn Source>)
         })
+    }
+    fn more<'a>(&'a self, number: u64) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        Box::pin(self.others.more(self, number))
+    }
+    fn end(&self, number: u64) {
+        self.others.end(number);
     }
 
     fn write<'a>(

@@ -20,6 +20,7 @@ pub mod pseudo;
 pub mod routed_output;
 pub mod rows;
 pub mod statistics;
+pub(crate) mod sub_pipelines;
 pub mod tail;
 #[cfg(test)]
 mod tests;

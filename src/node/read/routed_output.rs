@@ -37,7 +37,8 @@ pub async fn write(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
         temporary: parking_lot::Mutex::new(temporary.map(str::to_string)),
         ..Writing::default()
     };
-    let host = LocalHost { node: node.clone(), op: op.clone(), writing: Arc::new(writing), ns: ns.clone() };
+    let (writing, others) = (Arc::new(writing), Arc::default());
+    let host = LocalHost { node: node.clone(), op: op.clone(), writing, others, ns: ns.clone() };
     if flag("drop") {
         host.give_up().await;
         return Ok(Document::new());

@@ -58,15 +58,22 @@ impl Source for Documents {
     }
 }
 
-/// Documents of a cursor that the host keeps, by its number.
-pub struct Kept(pub u64);
+/// Documents of a cursor that the host keeps.
+pub struct Kept {
+    pub number: u64,
+    /// See [`Source::scans`].
+    pub scans: bool,
+}
 
 impl Source for Kept {
     fn next<'a>(&'a mut self, host: &'a dyn PipelineHost) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
-        host.more(self.0)
+        host.more(self.number)
+    }
+    fn scans(&self) -> bool {
+        self.scans
     }
     fn end(&mut self, host: &dyn PipelineHost) {
-        host.end(self.0);
+        host.end(self.number);
     }
 }
 

@@ -89,7 +89,7 @@ impl SubCursors {
         kept.last += 1;
         let number = kept.last;
         kept.cursors.insert(number, SubCursor { first, rest });
-        Ok(Box::new(Kept(number)))
+        Ok(Box::new(Kept { number, scans: false }))
     }
 
     /// # Errors

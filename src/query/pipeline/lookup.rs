@@ -14,6 +14,8 @@ use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::spill::Space;
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
+use crate::accumulator::value_bytes;
+use crate::expression::object::Merging;
 use crate::expression::{Constants, Expression, FieldPath, Vars};
 use crate::matcher::Matcher;
 use document::fts::TextIndex;
@@ -21,6 +23,7 @@ use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, path, wrong_type,
 };
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// A parsed join.
@@ -148,8 +151,8 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     let equality = equality(local, foreign, pipeline.is_some())?;
     let bindings = lookup_bindings(d, pipeline.is_some(), ctx)?;
     let mut inner = joined(ctx, &namespace, pipeline.as_deref().unwrap_or_default())?;
-    for (name, _) in &bindings {
-        inner.query.variables.insert(name, Value::Undefined);
+    if !bindings.is_empty() {
+        inner.query.variables = with_bound(std::mem::take(&mut inner.query.variables), &bindings);
     }
     let parsed = match &pipeline {
         None => Pipeline::default(),
@@ -167,6 +170,16 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
         role: Role::Join,
         join: Some(Join::Lookup(Arc::new(lookup))),
     })
+}
+
+/// The variables of a command with those of a `$lookup`, whose values are not known yet.
+fn with_bound(variables: Document, bindings: &[(String, Expression)]) -> Document {
+    let mut bound = Merging::default();
+    bound.merge(variables);
+    for (name, _) in bindings {
+        bound.insert(name.clone(), Value::Undefined);
+    }
+    bound.into_document()
 }
 
 /// The context of another collection's pipeline. Which text index that has is known where the pipeline runs; here a leading `$text`
@@ -417,15 +430,21 @@ impl RunningLookup {
         }
         let mut wanted: HashMap<Vec<u8>, Value> = HashMap::new();
         let mut docs: Vec<Keyed> = Vec::new();
+        let mut asked = run.charge(self.charge.limit());
         while docs.len() < self.asked_max
             && let Some(d) = input.pop()
         {
             let mut own = Vec::new();
             for v in local_values(d.doc(), local) {
+                meter::spend(1)?;
                 let k = key(&v, &run.collation);
+                asked.add(k.len());
                 own.push(k.clone());
-                if self.means != Means::Hash {
-                    wanted.entry(k).or_insert(v);
+                if self.means != Means::Hash
+                    && let Entry::Vacant(place) = wanted.entry(k)
+                {
+                    asked.add(place.key().len() + value_bytes(&v));
+                    place.insert(v);
                 }
             }
             // A value that stands there often finds the same documents.
@@ -519,6 +538,23 @@ impl RunningLookup {
         Ok(Some(found))
     }
 
+    /// The variables of a document's sub-pipeline: those from outside, and the join's own, which hide them.
+    fn bound_values(&mut self, d: &DocBuf, run: &Run) -> Result<Vec<(String, Value)>> {
+        let mut values = outer(run);
+        let own: HashMap<&str, usize> =
+            self.plan.bindings.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
+        values.retain(|(name, _)| !own.contains_key(name.as_str()));
+        for (i, (name, e)) in self.plan.bindings.iter().enumerate() {
+            // Undefined stands for missing.
+            let v = e.eval(d.doc(), &mut self.vars)?.unwrap_or(Value::Undefined);
+            // Of those with one name the last counts.
+            if own.get(name.as_str()) == Some(&i) {
+                values.push((name.clone(), v));
+            }
+        }
+        Ok(values)
+    }
+
     /// Joins one document with what the sub-pipeline gives for it.
     async fn by_pipeline(
         &mut self,
@@ -539,13 +575,7 @@ impl RunningLookup {
             let at = usize::from(super::parse::begins_with(&stages, "$documents"));
             stages.insert(at, Value::Document(doc! {"$match": filter}));
         }
-        let mut values = outer(run);
-        for (name, e) in &plan.bindings {
-            // Undefined stands for missing.
-            let v = e.eval(d.doc(), &mut self.vars)?.unwrap_or(Value::Undefined);
-            values.retain(|(n, _)| n != name);
-            values.push((name.clone(), v));
-        }
+        let values = self.bound_values(&d, run)?;
         let Some(found) = self.collect(stages, values, self.charge.limit(), host, run).await? else {
             return self.check_bytes(usize::MAX);
         };

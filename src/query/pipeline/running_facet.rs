@@ -4,7 +4,7 @@
 use super::execution::{Execution, Progress, boxed_step};
 use super::host::PipelineHost;
 use super::stage::Batch;
-use super::{Flow, Pipeline, Run};
+use super::{Charge, Flow, Pipeline, Run};
 use document::{DocBuf, DocWriter, Result, bail};
 
 struct Facet {
@@ -15,9 +15,8 @@ struct Facet {
 
 pub struct RunningFacet {
     facets: Vec<Facet>,
-    /// Bytes of all that was found.
-    bytes: usize,
-    bytes_max: usize,
+    /// All that was found.
+    charge: Charge,
 }
 
 impl RunningFacet {
@@ -27,7 +26,7 @@ impl RunningFacet {
             let execution = Execution::new(pipeline, run.clone())?;
             out.push(Facet { name: name.clone(), execution, found: Vec::new() });
         }
-        Ok(RunningFacet { facets: out, bytes: 0, bytes_max: run.limits.facet })
+        Ok(RunningFacet { facets: out, charge: run.charge(run.limits.facet) })
     }
 
     /// Takes a batch of the input.
@@ -68,15 +67,15 @@ impl RunningFacet {
             let mut out = Batch::new();
             let progress = boxed_step(&mut facet.execution, &mut out, host).await?;
             for d in out.into_vec() {
-                self.bytes += d.bytes().len() + 16;
+                self.charge.add(d.bytes().len() + 16);
                 facet.found.push(d);
             }
-            if self.bytes > self.bytes_max {
+            if self.charge.is_over() {
                 bail!(
                     4031700,
                     "document constructed by $facet is {} bytes, which exceeds the limit of {} bytes",
-                    self.bytes,
-                    self.bytes_max
+                    self.charge.bytes(),
+                    self.charge.limit()
                 );
             }
             if progress != Progress::Worked {

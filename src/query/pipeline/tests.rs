@@ -229,6 +229,8 @@ struct Collections {
     docs: BTreeMap<String, Vec<DocBuf>>,
     written: Mutex<Vec<DocBuf>>,
     asked: Mutex<usize>,
+    /// The most bytes that the account of a pipeline held when it asked.
+    held_max: Mutex<usize>,
     /// Whether finding documents takes scans.
     scans: bool,
 }
@@ -257,6 +259,8 @@ impl PipelineHost for Collections {
         run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         *self.asked.lock().unwrap() += 1;
+        let mut held_max = self.held_max.lock().unwrap();
+        *held_max = run.account.bytes().max(*held_max);
         let mut ctx = context();
         ctx.query.collation = run.collation.clone();
         ctx.namespace = ns.clone();
@@ -295,6 +299,11 @@ fn run_in(run: Run, host: &Collections, text: &str, input: Vec<DocBuf>) -> Vec<D
         }
         Ok::<_, Error>(out)
     };
+    ready(future)
+}
+
+/// What comes of a future that a host without waits is part of.
+fn ready<T>(future: impl Future<Output = Result<T>>) -> T {
     let mut future = std::pin::pin!(future);
     match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         std::task::Poll::Ready(done) => done.unwrap(),
@@ -429,4 +438,50 @@ fn lookup_without_an_index_reads_the_foreign_collection_twice_and_finds_the_same
             }
         }
     }
+}
+
+/// With each partition compared to all before it took a minute.
+#[test]
+fn partitions_to_densify_may_be_many() {
+    let text = r#"[{"$densify": {"field": "n", "partitionByFields": ["p"], "range": {"step": 1, "bounds": [0, 2]}}}, {"$count": "n"}]"#;
+    let input = (0..50_000).map(|i| document::doc! {"p": (format!("p{i}")), "n": 0}.to_doc_buf()).collect();
+    assert_eq!(show(&run_whole(text, input).unwrap()), [r#"{"n":100000}"#]);
+}
+
+#[test]
+fn partitions_to_densify_are_apart_where_null_and_missing() {
+    let text = r#"[{"$densify": {"field": "n", "partitionByFields": ["p", "q"], "range": {"step": 1, "bounds": [0, 2]}}}]"#;
+    let rows = [
+        document::doc! {"p": (Value::Null), "n": 0},
+        document::doc! {"q": (Value::Null), "n": 0},
+        document::doc! {"p": 1, "n": 0},
+        document::doc! {"p": 1.0, "n": 1},
+        document::doc! {"n": 0},
+    ];
+    let out = run_whole(text, rows.iter().map(Document::to_doc_buf).collect()).unwrap();
+    assert_eq!(out.len(), 8, "{:?}", show(&out));
+}
+
+#[test]
+fn what_facets_found_is_in_the_account() {
+    let ctx = context();
+    let run = Run::new(&ctx);
+    let pipeline = parse(&stages(r#"[{"$project": {"n": 1}}]"#), &ctx).unwrap();
+    let mut facets = running_facet::RunningFacet::new(&[("a".into(), pipeline)], &run).unwrap();
+    ready(facets.push(documents(), &Collections::default()));
+    assert!(run.account.bytes() > 60 * 16, "{}", run.account.bytes());
+    drop(facets);
+    assert_eq!(run.account.bytes(), 0);
+}
+
+#[test]
+fn the_values_that_a_join_asks_for_are_in_the_account() {
+    let host = people();
+    let input = document::doc! {"_id": 1, "boss": ("x".repeat(100_000))}.to_doc_buf();
+    let text = r#"[{"$lookup": {"from": "people", "localField": "boss", "foreignField": "_id", "as": "b"}}]"#;
+    let run = Run::new(&context());
+    let account = run.account.clone();
+    assert_eq!(run_in(run, &host, text, vec![input]).len(), 1);
+    assert!(*host.held_max.lock().unwrap() > 200_000);
+    assert_eq!(account.bytes(), 0);
 }

@@ -44,6 +44,11 @@ def doubling(depth, what):
     )
 
 
+def grown(text, doublings):
+    """An expression whose value is a text, doubled so many times."""
+    return {"$reduce": {"input": {"$range": [0, doublings]}, "initialValue": text * 1000, "in": {"$concat": ["$$value", "$$value"]}}}
+
+
 def named(make):
     return make.__name__.split("_", 1)[1]
 
@@ -161,6 +166,36 @@ class Hostile:
         return {"$size": {"$map": {"input": {"$range": [0, 300000]}, "as": "n", "in": {"$dateToString": {
             "date": {"$toDate": {"$multiply": ["$$n", 1000000]}}, "timezone": "Europe/Berlin", "format": "%Y-%m-%d" * 20}}}}}
 
+    def expression_exploding_replace(self):
+        return {"$replaceAll": {"input": grown("a", 10), "find": self.random.choice(["a", ""]), "replacement": grown("b", 10)}}
+
+    def expression_wide_zip(self):
+        return {"$zip": {"inputs": [{"$range": [0, 6000000]}] + [[]] * 1000, "useLongestLength": True}}
+
+    def expression_far_search(self):
+        what = self.random.choice(["$indexOfBytes", "$indexOfCP"])
+        return {what: [grown("a", 12), {"$concat": [grown("a", 11), "b"]}]}
+
+    def expression_split_nothing(self):
+        return {"$split": [grown("a", 13), self.random.choice(["a", "b", {"$concat": [grown("a", 12), "b"]}])]}
+
+    def expression_variables(self):
+        return {"$let": {"vars": {f"v{i}": i for i in range(20000)}, "in": {"$add": [f"$$v{i}" for i in range(20000)]}}}
+
+    def expression_passed_fields(self):
+        wide = {"$arrayToObject": [{"$map": {"input": {"$range": [0, 300000]}, "as": "i", "in": {"k": {"$toString": "$$i"}, "v": 1}}}]}
+        return {"$let": {"vars": {"w": wide}, "in": {"$sum": ["$$w.z"] * 10000}}}
+
+    def expression_totals(self):
+        what = self.random.choice(["$sum", "$avg", "$stdDevPop", "$max", "$anyElementTrue"])
+        return {what: [{"$range": [0, 6500000]}]}
+
+    def expression_extremes(self):
+        return {self.random.choice(["$minN", "$maxN"]): {"n": 3, "input": {"$range": [0, 6500000]}}}
+
+    def expression_long_format(self):
+        return {"$dateToString": {"date": {"$toDate": "$_id"}, "format": grown("%Y", 12)}}
+
     def expression_javascript(self):
         body = self.random.choice(["function() { for (;;) {} }", "function() { const a = []; for (;;) a.push('x'.repeat(1000)); }", "function f() { return f() + 1; }"])
         return {"$function": {"body": body, "args": [], "lang": "js"}}
@@ -272,6 +307,15 @@ class Hostile:
     def pipeline_top(self):
         return [*self.two(), {"$group": {"_id": "$a", "t": {"$topN": {"n": 100000000, "sortBy": {"x": 1}, "output": "$$ROOT"}}}}]
 
+    def pipeline_least(self):
+        return [*self.two(), {"$group": {"_id": None, "t": {self.random.choice(["$minN", "$maxN"]): {"n": 100000000, "input": {"$rand": {}}}}}}]
+
+    def pipeline_bucket(self):
+        return [{"$bucket": {"groupBy": {"$concat": ["x" * 1000000, "$s"]}, "boundaries": [f"{i:06}" for i in range(50000)], "default": "x"}}]
+
+    def pipeline_merged(self):
+        return [*self.two(), {"$group": {"_id": None, "m": {"$mergeObjects": {"$arrayToObject": [[[{"$toString": {"$rand": {}}}, "y" * 100000]]]}}}}]
+
     def pipeline_doubling(self):
         return [{"$set": {"q": ["$q", "$q"]}} for _ in range(40)]
 
@@ -318,6 +362,18 @@ class Hostile:
 
     def pipeline_bucket_auto(self):
         return [*self.two(), {"$bucketAuto": {"groupBy": "$x", "buckets": self.random.choice([7, 2000000000])}}]
+
+    def pipeline_densify_partitions(self):
+        return [*self.two(), {"$set": {"p": {"$rand": {}}}}, {"$densify": {
+            "field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": "full"}}}, {"$count": "n"}]
+
+    def pipeline_deviations(self):
+        return [*self.two(), {"$limit": 40000}, {"$set": {"x": float("nan")}}, {"$setWindowFields": {"sortBy": {"_id": 1}, "output": {
+            "r": {"$stdDevPop": "$x", "window": {"documents": ["current", "unbounded"]}}}}}, {"$count": "n"}]
+
+    def pipeline_bindings(self):
+        names = {f"v{i}": i for i in range(50000)}
+        return [{"$lookup": {"from": "c", "let": names, "pipeline": [{"$match": {"$expr": {"$eq": ["$_id", "$$v1"]}}}], "as": "l"}}]
 
     def pipeline_densify(self):
         return [{"$densify": {"field": "_id", "range": {"step": 0.0001, "bounds": [0, 1000]}}}, {"$count": "n"}]

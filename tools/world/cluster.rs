@@ -126,6 +126,8 @@ impl Node {
             "storage": { "dbPath": "/data", "syncPeriodSecs": 5.0 },
         };
         let mut set = |path: &str, text: &str| put(&mut parsed, path, text.into());
+        // What is written of sessions would stand between what the workload does.
+        set("setParameter.disableLogicalSessionCacheRefresh", "true");
         if is_router {
             set("sharding.configDB", &format!("config/{}", address(0)));
         } else {

@@ -63,6 +63,8 @@ impl Fixture {
         let output = directory.join("up.txt");
         let mut command = Command::new(place.binaries.join("tessera"));
         command.args(["up", "--json", "--port", "0", "--set-parameter", "enableTestCommands=1"]);
+        // The collection of sessions would come, and move between the shards, in the middle of some test.
+        command.args(["--set-parameter", "disableLogicalSessionCacheRefresh=true"]);
         match kind {
             Kind::None | Kind::Standalone => command.arg("--standalone"),
             Kind::Set => command.args(["--replset", "rs0"]),

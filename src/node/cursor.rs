@@ -14,7 +14,7 @@ use crate::transaction::Transaction;
 use document::{DocBuf, Document, Error, Result, Value, bail, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -256,6 +256,10 @@ impl Cursors {
             Some(_) => {}
         }
         Killed::Yes
+    }
+    /// The sessions that have cursors.
+    pub fn sessions(&self) -> BTreeSet<SessionId> {
+        self.entries.lock().values().filter_map(|e| e.session).collect()
     }
     /// Kills every cursor that `which` names by namespace and session; answers how many.
     pub fn kill_where(&self, mut which: impl FnMut(&str, Option<SessionId>) -> bool) -> usize {

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
 use protocol::transaction::{Admission, Phase, Request};
 use runtime::simulation::{self, Check};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -51,6 +51,18 @@ impl SessionSlot {
     }
     pub(crate) fn is_prepared(&self) -> bool {
         self.state.lock().phase == Phase::Prepared
+    }
+    fn is_unused_since(&self, ms: i64) -> bool {
+        self.last_use_ms.load(Ordering::Relaxed) < ms
+    }
+    /// Whether it has begun a write or a transaction, so that a late repetition has to find it.
+    fn has_history(&self) -> bool {
+        self.state.lock().txn_number >= 0
+    }
+    /// Whether an operation has it in hand, or a transaction of it has not ended.
+    fn is_busy(self: &Arc<Self>) -> bool {
+        // A session that is checked out has a second owner.
+        Arc::strong_count(self) > 1 || self.transaction.lock().is_some() || self.is_prepared()
     }
     pub(crate) fn set_phase(&self, number: i64, phase: Phase) {
         self.state.lock().set_phase(number, phase);
@@ -358,28 +370,34 @@ impl SessionTable {
             slots.remove(id);
         }
     }
-    /// Forgets sessions not used since `before_ms`. One with a transaction stays: what is prepared is its coordinator's.
+    /// Forgets sessions not used since `before_ms` that have written nothing a repetition could ask for. Returns how many.
+    /// One with a transaction stays: what is prepared is its coordinator's.
     pub fn reap(&self, before_ms: i64) -> usize {
-        self.reap_where(|s| s.last_use_ms.load(Ordering::Relaxed) < before_ms)
+        reap_where(&mut self.slots.lock(), |s| s.is_unused_since(before_ms) && !s.has_history())
+    }
+    /// Clients' sessions that have written something, themselves or by a child, and were not used since `before_ms`; none of
+    /// those in which a transaction has not ended.
+    pub fn with_old_history(&self, before_ms: i64) -> BTreeSet<SessionId> {
+        with_old_history(&self.slots.lock(), before_ms)
+    }
+    /// Forgets what these sessions and their children have done, except for those used since `before_ms`. A session is
+    /// forgotten with its children or not at all: together they hold the history of its writes. Returns how many went.
+    pub fn reap_history(&self, of: &BTreeSet<SessionId>, before_ms: i64) -> usize {
+        if of.is_empty() {
+            return 0;
+        }
+        let mut slots = self.slots.lock();
+        let old = with_old_history(&slots, before_ms);
+        reap_where(&mut slots, |s| {
+            let client = s.id.parent();
+            of.contains(&client) && old.contains(&client)
+        })
     }
     /// Forgets, of the sessions that servers made for transactions of their own, those not used since `before_ms`. Those that
     /// execute retryable writes stay as long as their parents: they hold its history.
     pub fn reap_internal(&self, before_ms: i64) -> usize {
         let internal = |s: &SessionSlot| s.id.child.is_some_and(|c| c.number.is_none());
-        self.reap_where(|s| internal(s) && s.last_use_ms.load(Ordering::Relaxed) < before_ms)
-    }
-    fn reap_where(&self, over: impl Fn(&SessionSlot) -> bool) -> usize {
-        let mut slots = self.slots.lock();
-        let before = slots.len();
-        // A session that is checked out has a second owner.
-        slots.retain(|_, s| !over(s) || Arc::strong_count(s) > 1 || s.transaction.lock().is_some());
-        before - slots.len()
-    }
-    /// `(id, last use in ms)` of every session of a client.
-    pub fn list(&self) -> Vec<(SessionId, i64)> {
-        let slots = self.slots.lock();
-        let clients = slots.values().filter(|s| s.id.child.is_none());
-        clients.map(|s| (s.id, s.last_use_ms.load(Ordering::Relaxed))).collect()
+        reap_where(&mut self.slots.lock(), |s| internal(s) && s.is_unused_since(before_ms))
     }
     /// The table as documents of `config.transactions`.
     pub fn documents(&self) -> Vec<Document> {
@@ -426,6 +444,30 @@ impl SessionTable {
         *self.touch(lsid, last_use).state.lock() = session;
         Some(())
     }
+}
+
+/// See [`SessionTable::with_old_history`].
+fn with_old_history(slots: &BTreeMap<SessionId, Arc<SessionSlot>>, before_ms: i64) -> BTreeSet<SessionId> {
+    let is_old = |s: &Arc<SessionSlot>| s.is_unused_since(before_ms) && !s.is_busy();
+    let written = slots.values().filter(|s| is_old(s) && s.has_history());
+    let mut old: BTreeSet<SessionId> = written.map(|s| s.id.parent()).collect();
+    if old.is_empty() {
+        return old;
+    }
+    for slot in slots.values().filter(|s| !is_old(s)) {
+        old.remove(&slot.id.parent());
+    }
+    old
+}
+
+/// Forgets the sessions that are chosen, except for those that are busy; returns how many.
+fn reap_where(
+    slots: &mut BTreeMap<SessionId, Arc<SessionSlot>>,
+    chosen: impl Fn(&SessionSlot) -> bool,
+) -> usize {
+    let before = slots.len();
+    slots.retain(|_, s| !chosen(s) || s.is_busy());
+    before - slots.len()
 }
 
 /// The sessions that execute a session's retryable writes.
@@ -497,5 +539,29 @@ mod tests {
         drop(held);
         table.end(&id);
         assert!(table.is_empty());
+    }
+
+    #[test]
+    fn history_is_forgotten_of_old_sessions_that_are_named_and_with_all_their_children() {
+        let table = SessionTable::default();
+        let id = |n: u8| SessionId::of_client([n; 16], NO_USER);
+        let at = EntryTime { ts: 1, term: 1 };
+        table.touch(id(1), 10);
+        for (n, used) in [(2, 10), (3, 10), (4, 30)] {
+            table.apply(id(n), 1, &[0], at, used);
+        }
+        // Its child has executed its write long ago, and it was used since.
+        table.apply_transaction(id(5).with_child(Some(1), [5; 16]), 0, Phase::Committed, &[0], at, 10);
+        table.touch(id(5), 30);
+        // A secondary knows of what is prepared from the log alone.
+        table.apply_transaction(id(6), 1, Phase::Prepared, &[], at, 10);
+
+        assert_eq!(table.reap(20), 1, "one that has written nothing");
+        assert_eq!(table.with_old_history(20), BTreeSet::from([id(2), id(3)]));
+        let named = BTreeSet::from([id(3), id(4), id(5), id(6)]);
+        assert_eq!(table.reap_history(&named, 20), 1);
+        assert!(table.knows(&id(2), 1, 0) && !table.knows(&id(3), 1, 0));
+        assert_eq!(table.reap_history(&named, 40), 3, "one, and one with its child");
+        assert_eq!(table.len(), 2, "what is not named, and what is prepared");
     }
 }

@@ -21,7 +21,7 @@ use crate::dispatch::{After, Outcome, Sequence, dispatch};
 use crate::operations::Slot;
 use crate::service::Service;
 use document::{Doc, DocBuf, DocWriter};
-use node::operation::{ClientInfo, SessionId};
+use node::operation::ClientInfo;
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -74,8 +74,8 @@ pub struct Connection {
     pub exception_over: AtomicBool,
     /// Its hello said that it is a node.
     pub claims_internal: AtomicBool,
-    /// The session whose use was noted last, and when.
-    pub noted_session: Mutex<Option<(SessionId, i64)>>,
+    /// The session whose use was noted last.
+    pub noted_session: Mutex<Option<crate::session_cache::Noted>>,
     task: std::sync::OnceLock<tokio::task::AbortHandle>,
 }
 

@@ -41,6 +41,8 @@ pub mod quiesce;
 pub mod sampling;
 pub mod script;
 pub mod service;
+pub mod session_cache;
+pub mod session_refresh;
 pub mod signed_time;
 pub mod signing_keys;
 pub mod status;

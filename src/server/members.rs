@@ -11,16 +11,13 @@ use crate::topology::LastWrite;
 use document::{Result, Timestamp, doc, err};
 use node::Operation;
 use node::auth::Owners;
-use node::operation::SessionId;
 use node::replication::PrimaryService;
-use parking_lot::Mutex;
 use sharding::config::ConfigServer;
 use sharding::remote::{CLOCK_DRIFT_MAX, Remote};
 use sharding::router::Router;
 use sharding::routing::CatalogCache;
 use sharding::shard::ShardRole;
 use sharding::shard::ddl::Ddl;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use wire::Limits;
 use wire::client::{ConnectOptions, Pool, PoolOptions};
@@ -36,8 +33,6 @@ pub struct Members {
     pool: OnceLock<Pool>,
     remote: OnceLock<Arc<Remote>>,
     cache: OnceLock<Arc<CatalogCache>>,
-    /// Sessions that clients of a router have asked to keep, and when; written through on demand.
-    pub routed_sessions: Mutex<BTreeMap<SessionId, i64>>,
 }
 
 impl Members {
@@ -183,11 +178,9 @@ fn start_router(service: &Arc<Service>) {
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);
-    let _ = router.own_sessions.set(Box::new(move || {
-        let Some(service) = own.upgrade() else { return Vec::new() };
-        let known = service.members.routed_sessions.lock();
-        known.iter().map(|(id, at)| (*id, *at)).collect()
-    }));
+    let _ = router
+        .own_sessions
+        .set(Box::new(move || own.upgrade().map_or(Vec::new(), |service| service.sessions.list())));
     let own = Arc::downgrade(service);
     let _ = router.transactions.metrics.observer.set(Box::new(move |open, connection, account| {
         if let Some(service) = own.upgrade() {

@@ -15,6 +15,7 @@ use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
 use crate::operations::Operations;
 use crate::options::{self, ClusterRole, Options, Program};
+use crate::session_cache::SessionCache;
 use crate::tls::Tls;
 use crate::topology::{LastWrite, Membership, Topology};
 use document::{DocWriter, Error, ObjectId, Timestamp, doc, err};
@@ -102,6 +103,7 @@ pub struct Service {
     /// Absent where it is off.
     pub tls: Option<Tls>,
     pub operations: Operations,
+    pub sessions: SessionCache,
     pub topology: Topology,
     pub connections: ConnectionCounts,
     pub establishment: Establishment,
@@ -241,6 +243,7 @@ impl Service {
             members: crate::members::Members::default(),
             own_failpoints: FailPoints::new(),
             operations: Operations::default(),
+            sessions: SessionCache::new(now_millis()),
             topology: Topology::new(random_object_id(), membership),
             connections: ConnectionCounts::default(),
             establishment: Establishment::default(),

@@ -156,7 +156,8 @@ impl LocalHost {
     /// The same of those that this node knows of.
     fn own_sessions(&self, spec: &Document) -> Vec<Document> {
         let owners = Owners::listed(spec, &self.op.client);
-        let known = self.node.sessions.list().into_iter().filter(|(id, _)| owners.include(&id.uid));
+        let known = self.node.hooks.read().as_ref().map_or(Vec::new(), |hooks| hooks.sessions());
+        let known = known.into_iter().filter(|(id, _)| owners.include(&id.uid));
         known.map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) }).collect()
     }
 

@@ -693,6 +693,7 @@ async fn a_repetition_waits_for_what_is_prepared() {
     let at = first.prepare().await.unwrap();
     // Nothing of it is forgotten meanwhile, however old it grows.
     node.sessions.reap(i64::MAX);
+    node.sessions.reap_history(&node.sessions.with_old_history(i64::MAX), i64::MAX);
     let other = node.clone();
     let waiting = runtime::spawn(async move { repeated(&other, 7, 5).await });
     tokio::time::sleep(Duration::from_millis(100)).await;

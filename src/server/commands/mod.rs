@@ -58,7 +58,7 @@ pub const STARTUP: &[StartupStep] = &[
     |service| Box::pin(async move { fail_point::configure_at_start(service) }),
     |service| {
         Box::pin(async move {
-            service.spawn(sessions::reap_regularly(service.clone()));
+            service.spawn(crate::session_refresh::run(service.clone()));
             service.spawn(transactions::reap_regularly(service.clone()));
             service.spawn(transactions::remember_regularly(service.clone()));
             Ok(())

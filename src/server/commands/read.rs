@@ -10,7 +10,7 @@ use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
 use node::auth::Owners;
-use node::operation::{ClientInfo, ReadLevel};
+use node::operation::{ClientInfo, ReadLevel, SessionId};
 use node::read;
 use runtime::Instant;
 use std::sync::{Arc, Weak};
@@ -245,6 +245,9 @@ impl read::hooks::Hooks for ServerHooks {
     fn latency_stats(&self, ns: &str, histograms: bool) -> Document {
         let Some(service) = self.0.upgrade() else { return Document::new() };
         service.counters.top.latencies(ns, histograms)
+    }
+    fn sessions(&self) -> Vec<(SessionId, i64)> {
+        self.0.upgrade().map_or(Vec::new(), |service| service.sessions.list())
     }
     fn transaction_ended(&self, open: Duration, connection: i64, account: &dyn Fn() -> Document) {
         if let Some(service) = self.0.upgrade() {

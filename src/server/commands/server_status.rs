@@ -263,8 +263,13 @@ fn coordinators(context: &Context) -> Value {
     context.service.members.shard().map_or(Value::Null, |role| role.coordinators.statistics().into())
 }
 fn sessions(context: &Context) -> Value {
-    let known = context.service.node.as_ref().map_or(0, |node| node.sessions.len());
-    doc! { "activeSessionsCount": i32::try_from(known).unwrap_or(i32::MAX) }.into()
+    let service = &context.service;
+    let catalog = match (&service.node, service.members.router()) {
+        (Some(node), _) => node.sessions.len(),
+        (None, Ok(router)) => router.transactions.sessions(),
+        (None, Err(_)) => 0,
+    };
+    service.sessions.status(catalog).into()
 }
 
 /// Resident and virtual memory in MiB.

@@ -6,14 +6,11 @@
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles, Strict};
 use crate::log::now_millis;
-use crate::service::Service;
+use crate::session_refresh;
 use document::{Result, Value, ValueRef, bail, codes, doc};
 use node::auth::{Action as A, Target, User, UserName};
-use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use node::shape::{Field, Kind, Shape, field, required};
-use std::sync::Arc;
-use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::sync("startSession", Roles::ALL, start)
@@ -46,22 +43,20 @@ pub const ROWS: &[Command] = &[
     .admin_only()
     .test_only()
     .help("Writes the session cache through at once."),
-    Command::sync("reapLogicalSessionCacheNow", Roles::ALL, reap_now)
+    Command::future("reapLogicalSessionCacheNow", Roles::ALL, |c, r, reply| Box::pin(reap_now(c, r, reply)))
         .no_auth()
         .admin_only()
         .test_only()
         .help("Forgets expired sessions at once."),
 ];
 
-/// Sessions that a router remembers between two refreshes.
-const ROUTED_MAX: usize = 1_000_000;
 /// Sessions in one command, as many as the real server takes.
 const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let id = runtime::uuid();
     let uid = context.connection.client.user().map_or(NO_USER, |user| user.digest);
-    touch(context, &[SessionId::of_client(id, uid)]);
+    context.service.sessions.note(SessionId::of_client(id, uid), now_millis(), sessions_max(context))?;
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
     reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
     Ok(())
@@ -69,44 +64,36 @@ fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 
 fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    touch(context, &ids(context, request)?);
-    Ok(())
+    let (now, most) = (now_millis(), sessions_max(context));
+    ids(context, request)?.iter().try_for_each(|id| context.service.sessions.note(id.parent(), now, most))
 }
 
-/// How old a note of a session's use may be, in milliseconds, before it is made anew.
-const NOTE_AGE: i64 = 1000;
-
-/// Notes that a command used the session. Nearly every command does, so a connection notes its session once a second.
-pub fn note_use(context: &Context, id: SessionId) {
-    let now = now_millis();
-    {
-        let mut noted = context.connection.noted_session.lock();
-        if noted.is_some_and(|(last, at)| last == id && now - at < NOTE_AGE) {
-            return;
-        }
-        *noted = Some((id, now));
-    }
-    touch(context, &[id]);
+/// How many sessions may be in use between two refreshes.
+fn sessions_max(context: &Context) -> usize {
+    usize::try_from(context.service.parameters.int("maxSessions")).unwrap_or(usize::MAX)
 }
 
-/// Puts off the time at which the sessions are forgotten. A router only remembers them for the next refresh.
-fn touch(context: &Context, ids: &[SessionId]) {
-    if context.service.is_router() {
-        let mut known = context.service.members.routed_sessions.lock();
-        if known.len() + ids.len() <= ROUTED_MAX {
-            known.extend(ids.iter().map(|id| (*id, now_millis())));
-        }
+/// Notes that a command used the session, or its parent. Nearly every command does, so a connection notes its session once a second. What
+/// everybody may ask notes none, and is never refused for it.
+///
+/// # Errors
+/// TooManyLogicalSessions (261).
+pub fn note_use(context: &Context, command: &Command, id: SessionId) -> Result<()> {
+    if !command.requires_auth {
+        return Ok(());
     }
-    if let Some(node) = &context.service.node {
-        for id in ids {
-            node.sessions.touch(*id, node.now_ms());
-        }
-    }
+    let noted = &context.connection.noted_session;
+    context.service.sessions.note_again(noted, id.parent(), now_millis(), || sessions_max(context))
 }
 
+/// # Errors
+/// InvalidOptions (72) for a child: it ends with its parent.
 fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     let ids = ids(context, request)?;
+    if ids.iter().any(|id| id.child.is_some()) {
+        bail!(INVALID_OPTIONS, "Cannot specify a session id with parent session id");
+    }
     if let Some(node) = &context.service.node {
         for id in &ids {
             node.abort_transactions_of(|session| session.parent() == *id);
@@ -115,66 +102,22 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
         }
     }
     if let Ok(router) = context.service.members.router() {
-        context.service.members.routed_sessions.lock().retain(|id, _| !ids.contains(id));
         router.close_cursors_of(|session| ids.contains(session));
         super::transactions::abort_routed(router, |session| ids.contains(&session.parent()));
     }
+    context.service.sessions.end(&ids, sessions_max(context));
     Ok(())
 }
 
 /// `refreshLogicalSessionCacheNow`: writes what this node knows of sessions to `config.system.sessions`. In a cluster
 /// the config server makes that collection, and the others say so until it has.
 async fn refresh_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    let (service, members) = (&context.service, &context.service.members);
-    if service.role == Roles::CONFIG {
-        return members.config("refreshLogicalSessionCacheNow")?.ensure_sessions_collection().await;
-    }
-    let known = match &service.node {
-        Some(node) => node.sessions.list(),
-        None => members.routed_sessions.lock().iter().map(|(id, at)| (*id, *at)).collect(),
-    };
-    if service.role == Roles::SHARD {
-        members.shard()?.require_identity()?;
-    }
-    match (members.cache(), &service.node) {
-        (Some(cache), _) => sharding::sessions::refresh(cache, &known).await,
-        (None, Some(node)) if service.is_writable() => write_here(service, node, &known).await,
-        // A secondary's primary does it.
-        _ => Ok(()),
-    }
-}
-
-/// Outside a cluster the collection is an ordinary one.
-async fn write_here(service: &Service, node: &Arc<node::Node>, known: &[(SessionId, i64)]) -> Result<()> {
-    let index = sharding::sessions::expiry_index(service.parameters.int("localLogicalSessionTimeoutMinutes"));
-    let key = index.get_document("key").cloned().unwrap_or_default();
-    let client = LocalClient::new(node.clone());
-    client.ensure_collection(sharding::sessions::NS, &[(key, index)]).await?;
-    for (id, last) in known {
-        let record = doc! { "_id": id.to_document(), "lastUse": Value::DateTime(*last) };
-        client.put(sharding::sessions::NS, &record).await?;
-    }
-    Ok(())
+    session_refresh::refresh(&context.service).await
 }
 
 /// `reapLogicalSessionCacheNow`: forgets sessions that have expired.
-fn reap_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    if let Some(node) = &context.service.node {
-        let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes");
-        node.sessions.reap(node.now_ms() - minutes * 60_000);
-    }
-    Ok(())
-}
-
-/// Forgets sessions that were not used for the session timeout; runs as long as the node does.
-pub async fn reap_regularly(service: Arc<Service>) {
-    let Some(node) = service.node.clone() else { return };
-    let every = Duration::from_millis(service.parameters.int("logicalSessionRefreshMillis").max(1000) as u64);
-    let timeout_ms = service.parameters.int("localLogicalSessionTimeoutMinutes") * 60_000;
-    loop {
-        tokio::time::sleep(every).await;
-        node.sessions.reap(node.now_ms() - timeout_ms);
-    }
+async fn reap_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    session_refresh::reap(&context.service, true).await
 }
 
 /// How a client names a session.

@@ -235,7 +235,7 @@ async fn run(
     crate::commands::user_writes::mark(context, &request, user.as_deref());
     crate::signed_time::accept(context, command, body).await?;
     if let Some(session) = &context.operation.session {
-        crate::commands::sessions::note_use(context, session.lsid);
+        crate::commands::sessions::note_use(context, command, session.lsid)?;
     }
     if command.kind == Kind::Write && context.service.is_locked() {
         crate::commands::fsync::wait_unlocked(context).await?;

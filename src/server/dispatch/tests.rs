@@ -470,12 +470,56 @@ async fn sessions_are_written_through_and_listed() {
     let found = listed(&mut c).await;
     let id = found.iter().filter_map(|d| d.as_document()?.get_path("_id.id").cloned()).next();
     assert_eq!(id.as_ref(), session.get_path("id.id"));
-    let indexes = doc! {"listIndexes": "system.sessions"};
-    let indexes = c.run("config", indexes.to_doc_buf()).await.unwrap().to_document();
-    let indexes = indexes.get_path("cursor.firstBatch").and_then(Value::as_array).cloned().unwrap();
-    let expiry =
-        indexes.iter().filter_map(Value::as_document).find(|d| d.get_str("name") == Some("lsidTTLIndex"));
-    assert_eq!(expiry.and_then(|d| d.get_i64("expireAfterSeconds")), Some(1800));
+    let expiry = async |c: &mut Connection| {
+        let indexes = c.run("config", doc! {"listIndexes": "system.sessions"}.to_doc_buf()).await.unwrap();
+        let indexes = indexes.to_document().get_path("cursor.firstBatch").and_then(Value::as_array).cloned();
+        let indexes = indexes.unwrap_or_default();
+        let mut indexes = indexes.iter().filter_map(Value::as_document);
+        indexes.find(|d| d.get_str("name") == Some("lsidTTLIndex"))?.get_i64("expireAfterSeconds")
+    };
+    assert_eq!(expiry(&mut c).await, Some(1800));
+    // Another expiry than the node's own is mended, and what has ended is removed.
+    let index = doc! {"keyPattern": {"lastUse": 1}, "expireAfterSeconds": 7};
+    c.run("config", doc! {"collMod": "system.sessions", "index": index}.to_doc_buf()).await.unwrap();
+    assert_eq!(expiry(&mut c).await, Some(7));
+    let ended = session.get("id").cloned().unwrap();
+    run(&mut c, doc! {"endSessions": [ended]}).await.unwrap();
+    run(&mut c, doc! {"refreshLogicalSessionCacheNow": 1}).await.unwrap();
+    assert_eq!((expiry(&mut c).await, listed(&mut c).await), (Some(1800), Vec::new()));
+    let status = run(&mut c, doc! {"serverStatus": 1}).await.unwrap();
+    let told = status.get_document("logicalSessionRecordCache").unwrap();
+    let count = |name: &str| told.get_i64(name);
+    assert_eq!(count("sessionsCollectionJobCount"), Some(2));
+    assert_eq!(count("lastSessionsCollectionJobEntriesEnded"), Some(1));
+    assert_eq!(count("lastSessionsCollectionJobEntriesRefreshed"), Some(0));
+    assert_eq!(count("activeSessionsCount"), Some(0));
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn cursors_end_with_their_sessions_unless_those_are_in_use() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    run(&mut c, doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}).await.unwrap();
+    let lsid = |n: u8| doc! {"id": Value::uuid([n; 16])};
+    let mut cursors = Vec::new();
+    for n in [0, 1] {
+        let find = doc! {"find": "c", "batchSize": 1, "noCursorTimeout": true, "lsid": lsid(n)};
+        let reply = run(&mut c, find).await.unwrap();
+        cursors.push(reply.get_path("cursor.id").and_then(Value::as_i64).unwrap());
+    }
+    let next = |n: u8| {
+        let cursor = cursors[usize::from(n)];
+        doc! {"getMore": cursor, "collection": "c", "batchSize": 1, "lsid": lsid(n)}
+    };
+    let refresh = || doc! {"refreshLogicalSessionCacheNow": 1};
+    run(&mut c, refresh()).await.unwrap();
+    let delete = doc! {"delete": "system.sessions", "deletes": [{"q": {}, "limit": 0}]};
+    c.run("config", delete.to_doc_buf()).await.unwrap();
+    run(&mut c, next(1)).await.unwrap();
+    run(&mut c, refresh()).await.unwrap();
+    assert_eq!(run(&mut c, next(0)).await.unwrap_err().code, document::codes::CURSOR_NOT_FOUND);
+    run(&mut c, next(1)).await.unwrap();
     node.running.stop().await;
 }
 

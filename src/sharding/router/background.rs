@@ -99,10 +99,13 @@ impl Router {
             router.abort_transactions(left, codes::CLIENT_DISCONNECT).await;
         });
     }
-    /// Closes the cursors of sessions that ended.
-    pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) {
-        for cursor in self.cursors.remove_where(|session| session.is_some_and(|s| ended(&s))) {
+    /// Closes the cursors of sessions that ended; returns how many that no getMore has, which closes its own.
+    pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) -> usize {
+        let cursors = self.cursors.remove_where(|session| session.is_some_and(|s| ended(&s)));
+        let count = cursors.len();
+        for cursor in cursors {
             cursor.close(&self.cluster);
         }
+        count
     }
 }

@@ -18,7 +18,7 @@ use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
 use parking_lot::Mutex;
 use runtime::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -199,6 +199,10 @@ impl CursorTable {
     pub fn claim(&self, id: i64) -> Result<Cursor> {
         let claimed = self.entries.lock().remove(&id).and_then(|e| e.cursor);
         claimed.ok_or_else(|| err!(CURSOR_KILLED, "cursor id {id} was killed"))
+    }
+    /// The sessions that have cursors.
+    pub fn sessions(&self) -> BTreeSet<SessionId> {
+        self.entries.lock().values().filter_map(|e| e.session).collect()
     }
     /// Removes the cursors that `which` chooses by session, and gives them to be closed; those that a getMore has it closes.
     pub fn remove_where(&self, which: impl Fn(Option<SessionId>) -> bool) -> Vec<Cursor> {

@@ -175,6 +175,11 @@ impl Transactions {
         self.metrics.to_document(sessions.iter().filter_map(|t| t.state.lock().open()))
     }
 
+    /// How many sessions have begun a transaction here that is not forgotten.
+    pub fn sessions(&self) -> usize {
+        self.sessions.lock().len()
+    }
+
     /// Those in progress whose session, and time since it was last used, are chosen.
     pub fn chosen(&self, which: impl Fn(&SessionId, Duration) -> bool) -> Vec<Arc<Transaction>> {
         self.open(|t, state| which(&t.session, state.used.elapsed()))

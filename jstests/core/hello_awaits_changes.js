@@ -22,4 +22,7 @@ assert.lt(Date.now() - quick, 30 * 1000);
 assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: version}), [51759, 31368]);
 assert.commandFailedWithCode(db.runCommand({hello: 1, maxAwaitTimeMS: 100}), [51759, 31368]);
 assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: version, maxAwaitTimeMS: -1}), [31373, ErrorCodes.BadValue]);
+// One that this process has not had yet.
+const later = {processId: version.processId, counter: NumberLong(Number(version.counter) + 1000000)};
+assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: later, maxAwaitTimeMS: 60 * 1000}), [31382, 51761, 51764]);
 assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: 1, maxAwaitTimeMS: 1}), ErrorCodes.TypeMismatch);

@@ -351,6 +351,7 @@ codes! {
     NO_QUERY_EXECUTION_PLANS 291 "NoQueryExecutionPlans" 0;
     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED 292 "QueryExceededMemoryLimitNoDiskUseAllowed" 0;
     RANGE_DELETION_ABANDONED_BECAUSE_COLLECTION_WITH_UUID_DOES_NOT_EXIST 300 "RangeDeletionAbandonedBecauseCollectionWithUUIDDoesNotExist" 0;
+    SPLIT_HORIZON_CHANGE 303 "SplitHorizonChange" 0;
     RESUMABLE_RANGE_DELETER_DISABLED 313 "ResumableRangeDeleterDisabled" 0;
     CANNOT_CONVERT_INDEX_TO_UNIQUE 359 "CannotConvertIndexToUnique" 0;
     API_VERSION_ERROR 322 "APIVersionError" 0;

@@ -6,8 +6,8 @@
 use crate::connection::Entrance;
 use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
 use crate::options::MAX_WIRE_VERSION;
-use crate::topology::{Membership, State, TopologyVersion};
-use document::{Doc, Document, ObjectId, Result, ValueRef, bail, doc};
+use crate::topology::{Member, Membership, State, TopologyVersion};
+use document::{Doc, Document, Error, ObjectId, Result, ValueRef, bail, doc};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wire::limits::{MAX_MESSAGE, MAX_USER_DOCUMENT};
@@ -34,6 +34,7 @@ pub const MAX_WRITE_BATCH: i32 = 100_000;
 
 async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy: bool) -> Result<()> {
     let wait = Wait::parse(request)?;
+    check_exhaust(context, request, wait.as_ref())?;
     read_handshake(context, request)?;
     let service_id = meet_balancer(context, request, reply)?;
     context.service.failpoints().pause_operation(&context.operation, "waitInHello", "").await?;
@@ -41,7 +42,11 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy
     // Members go on with one another until the end: its vote may decide who follows it.
     let is_client = request.get("internalClient").is_none();
     if let Some(wait) = wait.as_ref().filter(|_| !is_client || state.check_stays().is_ok()) {
-        state = wait_for_change(context, wait, state).await?;
+        let changed = wait_for_change(context, wait, &state).await?;
+        if is_client {
+            check_addresses(&state, &changed, reply)?;
+        }
+        state = changed;
     }
     if is_client {
         state.check_stays()?;
@@ -99,19 +104,70 @@ impl Wait {
     }
 }
 
+/// A client that wants further replies by themselves has to say how long each may take.
+///
+/// # Errors
+/// 51756, on a router 51763.
+fn check_exhaust(context: &Context, request: &Request<'_>, wait: Option<&Wait>) -> Result<()> {
+    match request.exhaust_allowed && wait.is_none() {
+        false => Ok(()),
+        true if context.service.is_router() => {
+            bail!(51763, "A hello/isMaster request with exhaust must specify 'maxAwaitTimeMS'")
+        }
+        true => bail!(51756, "An isMaster or hello request with exhaust must specify 'maxAwaitTimeMS'"),
+    }
+}
+
+/// A version that this process has not had yet.
+///
+/// # Errors
+/// 31382 on a member of a set, 51764 on a standalone, 51761 on a router.
+fn check_counter(known: TopologyVersion, state: &State) -> Result<()> {
+    let (theirs, own) = (known.counter, state.version.counter);
+    if theirs <= own {
+        return Ok(());
+    }
+    let (code, server) = match &*state.membership {
+        Membership::Standalone => (51764, "server"),
+        Membership::Router => (51761, "mongos"),
+        _ => (31382, "server"),
+    };
+    Err(Error::new(
+        code,
+        format!(
+            "Received a topology version with counter: {theirs} which is greater than the {server} topology version counter: {own}"
+        ),
+    ))
+}
+
+/// A client that waited may know this member by an address that is none any more.
+///
+/// # Errors
+/// SplitHorizonChange (303), with which the connection ends: the member's addresses have changed, or it was removed.
+fn check_addresses(before: &State, now: &State, reply: &mut Reply) -> Result<()> {
+    let changed = match (&*before.membership, &*now.membership) {
+        (Membership::Member(before), Membership::Member(now)) => {
+            let own = |member: &Member| -> Vec<String> {
+                member.horizons.iter().map(|horizon| horizon.me.clone()).collect()
+            };
+            own(before) != own(now)
+        }
+        (Membership::Member(_), Membership::Removed { .. }) => true,
+        _ => false,
+    };
+    if changed {
+        reply.after = After::Close;
+        bail!(SPLIT_HORIZON_CHANGE, "Received a reconfig that changed the horizon mappings.");
+    }
+    Ok(())
+}
+
 /// Waits while the node's version is the one the client knows.
-async fn wait_for_change(context: &Context, wait: &Wait, state: State) -> Result<State> {
+async fn wait_for_change(context: &Context, wait: &Wait, state: &State) -> Result<State> {
     if state.version.process_id != wait.known.process_id {
-        return Ok(state);
+        return Ok(state.clone());
     }
-    if wait.known.counter > state.version.counter {
-        bail!(
-            31382,
-            "Received a topology version with counter: {} which is greater than the server topology version counter: {}",
-            wait.known.counter,
-            state.version.counter
-        );
-    }
+    check_counter(wait.known, state)?;
     let points = context.service.failpoints();
     // That one tells a test that a client waits; the other holds it before it does.
     points.should("waitForHelloResponse");

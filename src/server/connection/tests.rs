@@ -165,6 +165,20 @@ async fn an_exhaust_hello_goes_on_by_itself() {
 }
 
 #[tokio::test]
+async fn an_exhaust_hello_that_does_not_say_how_long_it_waits_is_refused() {
+    let mut c = connect();
+    c.send(&msg(EXHAUST_ALLOWED, doc! {"hello": 1})).await;
+    let reply = c.receive().await.unwrap();
+    assert_eq!((word(&reply, 16), body(&reply).get_i64("code")), (0, Some(51763)));
+    c.send(&msg(0, doc! {"hello": 1})).await;
+    assert_eq!(body(&c.receive().await.unwrap()).get_str("msg"), Some("isdbgrid"));
+    let version = c.service.topology.version();
+    let later = crate::topology::TopologyVersion { counter: version.counter + 1, ..version };
+    c.send(&msg(0, doc! {"hello": 1, "topologyVersion": later.to_document(), "maxAwaitTimeMS": 20})).await;
+    assert_eq!(body(&c.receive().await.unwrap()).get_i64("code"), Some(51761));
+}
+
+#[tokio::test]
 async fn hello_negotiates_what_both_have() {
     let mut c = connect();
     let offer = document::array!["none", "zlib", "unknown", "snappy"];

@@ -4,7 +4,7 @@ use super::*;
 use crate::log::Logger;
 use crate::options::{Options, Program};
 use crate::service::{Config, Running, Service};
-use crate::topology::{Member, Membership, election_id};
+use crate::topology::{Horizon, Member, Membership, TopologyVersion, election_id};
 use document::{DocBuf, Document, Value, doc};
 use runtime::Instant;
 use std::sync::Arc;
@@ -153,6 +153,55 @@ async fn an_awaiting_hello_answers_at_the_change() {
     assert_eq!(reply.unwrap().get_path("topologyVersion.counter"), Some(&Value::Int64(1)));
     let half = run(&mut c, doc! {"hello": 1, "topologyVersion": version}).await.unwrap_err();
     assert_eq!(half.code, 31368);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_hello_says_how_long_it_waits_and_for_what_this_process_has_had() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    let service = node.running.service.clone();
+    let exhaust = doc! {"hello": 1}.to_doc_buf();
+    let refused = c.run_exhaust("admin", None, exhaust.doc()).await.map(|_| ());
+    assert_eq!(document::Error::from(refused.unwrap_err()).code, 51756);
+    let version = service.topology.version();
+    let later = TopologyVersion { counter: version.counter + 1, ..version };
+    let wait = doc! {"hello": 1, "topologyVersion": later.to_document(), "maxAwaitTimeMS": 20_000};
+    let mut c = node.connect().await;
+    assert_eq!(run(&mut c, wait.clone()).await.unwrap_err().code, 51764);
+    service.topology.publish(Membership::Member(Member::default()));
+    let later = TopologyVersion { counter: version.counter + 2, ..version };
+    let wait = doc! {"hello": 1, "topologyVersion": later.to_document(), "maxAwaitTimeMS": 20_000};
+    assert_eq!(run(&mut c, wait).await.unwrap_err().code, 31382);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_waits_hears_that_its_address_of_the_member_is_gone() {
+    let node = Node::start(|o| o.repl_set = Some("rs0".to_string())).await;
+    let service = node.running.service.clone();
+    let seen_as = |me: &str| {
+        let horizon = Horizon { me: me.to_string(), addresses: Default::default() };
+        Membership::Member(Member { horizons: vec![horizon], ..Member::default() })
+    };
+    service.topology.publish(seen_as("h:1"));
+    for (next, told) in [
+        (seen_as("h:2"), Some(303)),
+        (Membership::Member(Member { term: 7, ..Member::default() }), Some(303)),
+        (Membership::Member(Member { term: 8, ..Member::default() }), None),
+        (Membership::Removed { set_name: "rs0".to_string() }, Some(303)),
+        (Membership::Member(Member::default()), None),
+    ] {
+        let mut c = node.connect().await;
+        let version = service.topology.version().to_document();
+        let wait = doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 20_000};
+        let (waited, ()) = tokio::join!(run(&mut c, wait), async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            service.topology.publish(next);
+        });
+        assert_eq!(waited.err().map(|e| e.code), told);
+        assert_eq!(run(&mut c, doc! {"ping": 1}).await.is_err(), told.is_some());
+    }
     node.running.stop().await;
 }
 

@@ -74,6 +74,9 @@ pub struct Connection {
     pub exception_over: AtomicBool,
     /// Its hello said that it is a node.
     pub claims_internal: AtomicBool,
+    /// Its hello said that it is a node, or that it is to stay where this member goes back in its history: see
+    /// [`Service::end_clients`].
+    pub stays_over_rollback: AtomicBool,
     /// The session whose use was noted last.
     pub noted_session: Mutex<Option<crate::session_cache::Noted>>,
     task: std::sync::OnceLock<tokio::task::AbortHandle>,
@@ -98,6 +101,7 @@ impl Connection {
             user_generation: AtomicU64::new(0),
             exception_over: AtomicBool::new(false),
             claims_internal: AtomicBool::new(false),
+            stays_over_rollback: AtomicBool::new(false),
             noted_session: Mutex::default(),
             task: std::sync::OnceLock::new(),
         }

@@ -166,6 +166,17 @@ impl Operations {
         }
         self.note_transition(transition, killed);
     }
+    /// Kills what clients do here: what they have read is taken back, in this transition. Nodes go on with one another.
+    /// Returns the connections that clients have not asked to keep over this.
+    pub fn end_clients(&self, transition: &'static str, code: i32) -> Vec<Arc<Connection>> {
+        let mut clients = self.connections();
+        clients.retain(|c| !c.client.internal.load(Relaxed));
+        let operations: Vec<_> = clients.iter().flat_map(|c| c.slot.operations()).collect();
+        operations.iter().for_each(|operation| operation.kill(code));
+        self.note_transition(transition, operations.len() as i64);
+        clients.retain(|c| !c.stays_over_rollback.load(Relaxed));
+        clients
+    }
     /// Keeps what a change of this member's state did to the operations under way.
     pub fn note_transition(&self, name: &'static str, killed: i64) {
         let running = self.active() as i64 - killed;

@@ -50,6 +50,10 @@ fn lookup(program: Program) -> &'static Lookup {
 /// The exit code after a fatal assertion.
 pub const ABRUPT: i32 = 14;
 
+/// How long connections that are to be closed may go on with what they do, and how often they are looked at.
+const CLOSING_MAX: Duration = Duration::from_secs(10);
+const CLOSING_LOOK: Duration = Duration::from_millis(5);
+
 /// Log after which a checkpoint is written before its time has come.
 const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
 
@@ -380,6 +384,32 @@ impl Service {
         for connection in self.operations.connections() {
             connection.abort();
         }
+    }
+    /// Ends what clients do, since this member is about to take back what they may have read: their operations with
+    /// InterruptedDueToReplStateChange (11602), and their connections, but for those that said in their hello that they stay.
+    /// A connection that is at work is closed once it has answered.
+    pub fn end_clients(&self) {
+        let code = document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE;
+        let (idle, busy): (Vec<_>, Vec<_>) = self
+            .operations
+            .end_clients("rollback", code)
+            .into_iter()
+            .partition(|connection| connection.slot.active() == 0);
+        idle.iter().for_each(|connection| connection.abort());
+        if busy.is_empty() {
+            return;
+        }
+        self.spawn(async move {
+            let deadline = Instant::now() + CLOSING_MAX;
+            loop {
+                // Also between the end of an operation and that of its reply.
+                tokio::time::sleep(CLOSING_LOOK).await;
+                if Instant::now() >= deadline || busy.iter().all(|c| c.slot.active() == 0) {
+                    break;
+                }
+            }
+            busy.iter().for_each(|connection| connection.abort());
+        });
     }
     /// Asks the process to end with this exit code.
     pub fn request_end(&self, exit_code: i32) {

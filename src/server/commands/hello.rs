@@ -204,7 +204,11 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
             *slot = Some(metadata);
         }
     }
+    if request.get("hangUpOnStepDown").and_then(|v| v.as_bool()) == Some(false) {
+        context.connection.stays_over_rollback.store(true, Ordering::Relaxed);
+    }
     if request.get("internalClient").is_some_and(|v| v.as_document().is_some()) {
+        context.connection.stays_over_rollback.store(true, Ordering::Relaxed);
         context.connection.claims_internal.store(true, Ordering::Relaxed);
         context.connection.judge_internal(&context.service);
     }

@@ -172,7 +172,7 @@ impl StandingObserver for Publisher {
             service.operations.end_writes("stepDown", document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
         }
         if to.state == MemberState::Rollback && from.state != to.state {
-            service.operations.note_transition("rollback", 0);
+            service.end_clients();
         }
         if from.config != to.config {
             let attr = doc! { "config": to.config.as_ref().map(|c| c.document()) };

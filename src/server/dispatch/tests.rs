@@ -206,6 +206,38 @@ async fn a_client_that_waits_hears_that_its_address_of_the_member_is_gone() {
 }
 
 #[tokio::test]
+async fn a_rollback_ends_what_clients_do_and_closes_their_connections() {
+    let node = Node::start(|_| {}).await;
+    let service = node.running.service.clone();
+    let (mut idle, mut kept, mut busy) = (node.connect().await, node.connect().await, node.connect().await);
+    run(&mut idle, doc! {"ping": 1}).await.unwrap();
+    run(&mut kept, doc! {"hello": 1, "hangUpOnStepDown": false}).await.unwrap();
+    let version = service.topology.version().to_document();
+    let wait = doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 20_000};
+    let (first, second, ()) = tokio::join!(run(&mut kept, wait.clone()), run(&mut busy, wait), async {
+        while service.operations.active() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        service.end_clients();
+    });
+    assert_eq!(first.unwrap_err().code, 11602);
+    assert!(second.is_err(), "it is killed, and may be cut off before it says so");
+    run(&mut kept, doc! {"ping": 1}).await.unwrap();
+    for gone in [&mut idle, &mut busy] {
+        // Closing a connection takes effect when its task is looked at next.
+        let until = Instant::now() + Duration::from_secs(20);
+        while run(gone, doc! {"ping": 1}).await.is_ok() {
+            assert!(Instant::now() < until, "the connection stays open");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    let told = service.operations.last_transition();
+    assert_eq!(told.get_str("lastStateTransition"), Some("rollback"));
+    assert_eq!(told.get_i64("totalOperationsKilled"), Some(2));
+    node.running.stop().await;
+}
+
+#[tokio::test]
 async fn fail_command_answers_its_error_as_often_as_asked() {
     let node = Node::start(|_| {}).await;
     let mut c = node.connect().await;

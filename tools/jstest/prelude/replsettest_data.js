@@ -7,7 +7,8 @@
 
     _defineMethods(ReplSetTest.prototype, {
         _optimes(node) {
-            return assert.commandWorked(admin(node, { replSetGetStatus: 1 })).optimes;
+            // A member that rolls back closes its connections, and is connected to anew.
+            return assert.commandWorked(this._patiently(() => admin(node, { replSetGetStatus: 1 }))).optimes;
         },
         getReadConcernMajorityOpTime(node) {
             return this._optimes(node).readConcernMajorityOpTime;

@@ -16,6 +16,7 @@
     }
 
     _defineMethods(ReplSetTest.prototype, {
+        _patiently: patiently,
         _soon(condition, message, timeout = this.timeoutMS) {
             assert.soon(condition, message, timeout, 5);
         },

@@ -34,8 +34,11 @@ const waits = () => secondary.getDB("admin").runCommand({
     cursor: {}, $readPreference: {mode: "secondary"},
 }).cursor.firstBatch.length === 1;
 assert.soon(waits);
+const waiting = () => Number(assert.commandWorked(secondary.adminCommand({serverStatus: 1})).metrics.repl.waiters.opTime);
+assert.soon(() => waiting() >= 1, () => `${waiting()} reads wait`);
 letGo(secondary);
 join();
+assert.soon(() => waiting() === 0, () => `${waiting()} reads wait`);
 assert.eq([1, 2], ids(read(after)));
 assert.eq([1, 2], ids(read(after, {readConcern: moment})));
 rst.stopSet();

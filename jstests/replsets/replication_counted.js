@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {insert, startedSet} from "jstests/replsets/libs/members.js";
+import {holdBehind, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
 
 const rst = startedSet(2);
 const [primary, secondary] = [rst.getPrimary(), rst.getSecondary()];
@@ -47,6 +47,50 @@ for (const [kind, least] of [["insert", 23], ["update", 1], ["delete", 2], ["com
 }
 assert.eq([0, 0], [kinds.query, kinds.getmore].map(Number));
 assert.eq(ledBefore, applied(primary), "a primary applies nothing of others");
+
+// What waits is counted where it waits to be written; nothing waits to be applied after that.
+for (const buffer of [after.buffer, after.buffer.write, after.buffer.apply]) {
+    assert.gt(buffer.maxSizeBytes, 0, () => tojson(after.buffer));
+}
+assert.gte(after.apply.attemptsToBecomeSecondary, 1);
+
+// How far each member is, where that is asked for.
+const shown = (options) => assert.commandWorked(primary.adminCommand(Object.assign({serverStatus: 1}, options)));
+for (const options of [{}, {repl: true}]) {
+    assert(!("replicationProgress" in shown(options).repl), tojson(options));
+}
+const last = () => assert.commandWorked(primary.adminCommand({replSetGetStatus: 1})).optimes.appliedOpTime;
+assert.soon(() => {
+    const progress = shown({repl: 1}).repl.replicationProgress;
+    assert.eq(rst.nodes.map((node) => node.host), progress.map((line) => line.host));
+    assert.eq([0, 1], progress.map((line) => line.memberId));
+    return progress.every((line) => rs.compareOpTimes(line.lastAppliedOpTime, last()) >= 0 && rs.compareOpTimes(line.optime, last()) >= 0);
+}, () => tojson(shown({repl: 1}).repl.replicationProgress));
+const [own, other] = [primary, secondary].map((node) => shown({repl: 1}).repl.replicationProgress.find((line) => line.host === node.host));
+assert.eq([-1, -1], [own.heartbeatAppliedOpTime, own.heartbeatDurableOpTime].map((optime) => Number(optime.t)), "a member has no heartbeats of itself");
+assert.gte(rs.compareOpTimes(other.heartbeatAppliedOpTime, other.heartbeatDurableOpTime), 0);
+
+// Who waits for another member.
+const waiters = () => Number(shown({}).metrics.repl.waiters.replication);
+holdBehind(primary, [secondary]);
+const writing = startParallelShell(() => {
+    const write = {insert: "c", documents: [{_id: "waits"}], writeConcern: {w: 2, wtimeout: 60000}};
+    assert.commandWorked(db.getSiblingDB("test").runCommand(write));
+}, primary.port);
+assert.soon(() => waiters() >= 1, () => `${waiters()} writes wait`);
+letGo(secondary);
+writing();
+assert.soon(() => waiters() === 0, () => `${waiters()} writes wait`);
+
+// From when to when the oplog goes, and how often its beginning was let go.
+assert(!("oplog" in shown({})));
+const oldest = primary.getDB("local").oplog.rs.find().sort({$natural: 1}).limit(1).next().ts;
+const {oplog} = shown({oplog: 1});
+assert.eq(["latestOptime", "earliestOptime"], Object.keys(oplog));
+assert.eq(oldest, oplog.earliestOptime);
+assert.gte(bsonWoCompare({t: oplog.latestOptime}, {t: oldest}), 0);
+assert.eq([0, 0], ["totalTimeTruncatingMicros", "truncateCount"].map((name) => Number(shown({}).oplogTruncation[name])));
+assert.gt(shown({}).wiredTiger.log["log sync operations"], 0);
 
 // A step-down by force, and one that is refused.
 const forced = (node) => assert.commandWorked(node.adminCommand({serverStatus: 1})).metrics.commands.replSetStepDownWithForce;

@@ -40,6 +40,7 @@ impl Node {
         let majority = implicit_majority || matches!(wc.w, WriteAck::Majority);
         let waits = self.is_replica_set() && (majority || !matches!(wc.w, WriteAck::Nodes(0 | 1)));
         let began = runtime::Instant::now();
+        let _counted = waits.then(|| self.replication.metrics.awaiting_members.enter());
         let done = self.await_concern(op, wc, provenance, majority).await;
         if let Ok(error) = &done
             && waits

@@ -85,7 +85,11 @@ impl Node {
         // The commit of what is prepared leads its readers back to these entries.
         let held = self.log_holds.oldest().into_iter().chain(self.oldest_prepared());
         let keep_from = held.fold(keep_from, Position::min);
+        let (began, first) = (Instant::now(), self.log.first_position());
         self.log.truncate_before(keep_from)?;
+        if self.log.first_position() != first {
+            self.replication.metrics.note_truncation(began);
+        }
         Ok(())
     }
 }
@@ -171,9 +175,12 @@ mod tests {
         fill(&node, 200).await;
         node.checkpoint_and_trim().unwrap();
         assert_eq!(node.log.first_position(), first);
+        let cuts = || node.oplog_truncation().get_i64("truncateCount");
+        assert_eq!(cuts(), Some(0));
         node.log.set_retain_ms(0);
         node.checkpoint_and_trim().unwrap();
         assert!(node.log.first_position() > first);
+        assert_eq!(cuts(), Some(1));
     }
 
     #[tokio::test]

@@ -127,7 +127,7 @@ impl Node {
     }
 
     /// The time of the first entry of the oplog at or behind a position.
-    fn time_of_entry_at(&self, position: Position) -> Result<u64> {
+    pub(super) fn time_of_entry_at(&self, position: Position) -> Result<u64> {
         let mut reader = self.log.reader(ReadFrom::Position(position)).map_err(crate::log_failed)?;
         while let Some(frame) = reader.next().map_err(crate::log_failed)? {
             if frame.class == Class::Oplog {
@@ -465,6 +465,7 @@ impl Node {
     /// Returns where the log begins now.
     fn exchange(
         &self,
+        self.replication.metrics.secondary_attempts.add(1);
         collections: Vec<Collection>,
         sessions: &Document,
         history: &[Fetched],

@@ -618,6 +618,7 @@ impl Node {
         }
         let mut progress = self.replication.progress();
         let reached = async {
+        let _counted = self.replication.metrics.awaiting_time.enter();
             let mut asked = false;
             while self.log.last_optime().ts < ts.as_u64() {
                 // The sender lives as long as the node. A primary's own writes do not pass here.

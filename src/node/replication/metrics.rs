@@ -34,6 +34,29 @@ impl Timed {
     }
 }
 
+/// How many operations wait for something now.
+#[derive(Default)]
+pub(crate) struct Waiters(AtomicU64);
+
+/// One of them, while it lives.
+pub(crate) struct Waits<'a>(&'a Waiters);
+
+impl Waiters {
+    pub(crate) fn enter(&self) -> Waits<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Waits(self)
+    }
+    fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed) as i64
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Operations of others that were applied here: `serverStatus.opcountersRepl`.
 #[derive(Default)]
 pub(super) struct Operations {
@@ -92,9 +115,17 @@ pub(crate) struct Metrics {
     pub(super) hopeless_copies: Count,
     /// Batches of this member's oplog that others have fetched.
     served: Timed,
+    /// How often the beginning of the log was let go, and for how long that took in microseconds.
+    truncations: Count,
+    truncating_micros: Count,
+    /// Ends of a copy, a rollback or a start.
+    pub(super) secondary_attempts: Count,
     forced_step_downs: Count,
     failed_step_downs: Count,
     waits: Timed,
+    /// Writes that wait for other members, and reads that wait for this one to come to a time.
+    pub(crate) awaiting_members: Waiters,
+    pub(super) awaiting_time: Waiters,
     timeouts: Count,
     default_timeouts: Count,
     default_unsatisfiable: Count,
@@ -104,6 +135,11 @@ impl Metrics {
     pub(super) fn set_waiting(&self, entries: usize, bytes: usize) {
         self.waiting.store(entries as u64, Ordering::Relaxed);
         self.waiting_bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+    /// The beginning of the log was let go.
+    pub(crate) fn note_truncation(&self, began: Instant) {
+        self.truncations.add(1);
+        self.truncating_micros.add(began.elapsed().as_micros() as usize);
     }
     /// Entries are to be fetched from this host.
     pub(super) fn chose(&self, host: &str) {
@@ -146,6 +182,14 @@ impl Node {
             "wtime": m.waits.shown(), "wtimeouts": m.timeouts.get(),
         }
     }
+    /// `serverStatus.oplogTruncation`.
+    pub fn oplog_truncation(&self) -> Document {
+        let m = &self.replication.metrics;
+        doc! {
+            "oplogMinRetentionHours": self.log.retain_ms() as f64 / 3_600_000.0,
+            "totalTimeTruncatingMicros": m.truncating_micros.get(), "truncateCount": m.truncations.get(),
+        }
+    }
     /// Another member has fetched a batch of the oplog.
     pub fn note_served(&self, began: Instant) {
         self.replication.metrics.served.done(began);
@@ -164,14 +208,18 @@ impl Node {
     /// `serverStatus.metrics.repl`.
     pub fn replication_metrics(&self) -> Document {
         let m = &self.replication.metrics;
+        let (waiting, waiting_bytes) =
+            (m.waiting.load(Ordering::Relaxed) as i64, m.waiting_bytes.load(Ordering::Relaxed) as i64);
+        let most = document::validate::Limits::INTERNAL.bytes_max as i64;
         let mut get_mores = m.get_mores.shown();
         get_mores.push("numEmptyBatches", m.empty_batches.get());
         doc! {
-            "apply": { "batchSize": m.applied.get(), "batches": m.batches.shown(), "ops": m.applied.get() },
-            // A batch is fetched when the one before was applied.
+            "apply": { "attemptsToBecomeSecondary": m.secondary_attempts.get(), "batchSize": m.applied.get(), "batches": m.batches.shown(), "ops": m.applied.get() },
+            // A batch is fetched when the one before was applied; an entry is written and applied in one go.
             "buffer": {
-                "count": m.waiting.load(Ordering::Relaxed) as i64, "maxSizeBytes": document::validate::Limits::INTERNAL.bytes_max as i64,
-                "sizeBytes": m.waiting_bytes.load(Ordering::Relaxed) as i64,
+                "count": waiting, "maxSizeBytes": most, "sizeBytes": waiting_bytes,
+                "write": { "count": waiting, "maxSizeBytes": most, "sizeBytes": waiting_bytes },
+                "apply": { "count": 0i64, "maxSizeBytes": most, "sizeBytes": 0i64 },
             },
             "initialSync": { "completed": m.copies.get(), "failedAttempts": m.failed_copies.get(), "failures": m.hopeless_copies.get() },
             "network": {
@@ -184,6 +232,7 @@ impl Node {
                 "numTimesChoseSame": m.sources_chosen.get() - m.sources_changed.get(),
                 "numTimesCouldNotFind": m.sources_missing.get(),
             },
+            "waiters": { "opTime": m.awaiting_time.get(), "replication": m.awaiting_members.get() },
         }
     }
 }

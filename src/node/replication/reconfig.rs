@@ -581,6 +581,7 @@ impl Node {
             let arbiter = me.and_then(|i| config.members().get(i)).is_some_and(|m| m.arbiter);
             if has_data || arbiter || !several {
                 replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
+                replication.metrics.secondary_attempts.add(usize::from(!arbiter));
             }
             self.load_defaults();
         }

@@ -60,6 +60,7 @@ impl Node {
         // It may have been removed meanwhile, and is to be of use when it is added again.
         let still = self.replication.look(|m| m.follower() == MemberState::Rollback);
         if still {
+            self.replication.metrics.secondary_attempts.add(1);
             self.replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
         }
         if outcome.is_err() {

@@ -60,6 +60,39 @@ impl Positions {
     }
 }
 
+impl Node {
+    /// The times of the newest and of the oldest entry of the oplog; zero in one that is empty.
+    pub fn oplog_window(&self) -> (Timestamp, Timestamp) {
+        let oldest = self.time_of_entry_at(self.log.first_position()).unwrap_or(0);
+        (Timestamp::from_u64(self.log.last_optime().ts), Timestamp::from_u64(oldest))
+    }
+
+    /// `replicationProgress` of `serverStatus.repl`: how far each member has come, as far as this one knows; empty without a
+    /// configuration.
+    pub fn replication_progress(&self) -> Vec<Document> {
+        let standing = self.replication.standing();
+        let Some(config) = &standing.config else { return Vec::new() };
+        let own = (known(self.log.last_optime()), known(self.log.durable_optime()));
+        let line = |(index, member): (usize, &super::MemberConfig)| {
+            // A member sends no heartbeats to itself.
+            let (told, heard) = match Some(index) == standing.me {
+                true => (own, (OpTime::NONE, OpTime::NONE)),
+                false => {
+                    let peer = self.replication.peer(index).unwrap_or_default();
+                    ((peer.applied, peer.durable), (peer.applied, peer.durable))
+                }
+            };
+            let (applied, durable) = told;
+            doc! {
+                "host": member.host.as_str(), "optime": optime_document(durable),
+                "lastAppliedOpTime": optime_document(applied), "heartbeatAppliedOpTime": optime_document(heard.0),
+                "heartbeatDurableOpTime": optime_document(heard.1), "memberId": member.id as i32,
+            }
+        };
+        config.members().iter().enumerate().map(line).collect()
+    }
+}
+
 /// What a member says that stands in no line of its configuration: of itself alone.
 pub(super) fn removed(node: &Node, standing: &Standing, uptime: i64) -> Error {
     let applied = known(node.log.last_optime());

@@ -32,6 +32,8 @@ pub const CONSTANTS: &[&str] = &[
     "globalLock.currentQueue",
     "locks",
     "metrics.operation",
+    "metrics.repl.buffer.apply.count",
+    "metrics.repl.buffer.apply.sizeBytes",
     "mirroredReads",
     "metrics.ttl",
     "network.numSlowDNSOperations",
@@ -43,18 +45,27 @@ pub const CONSTANTS: &[&str] = &[
     "wiredTiger.cache.tracked dirty bytes in the cache",
 ];
 
-/// One section: its name, where it exists, whether it is shown unasked, whether a parameter lets it be shown, and what it says.
+/// What a request says of a section: whether it is to be shown, and in detail, which a number above 0 asks for.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    shown: bool,
+    in_detail: bool,
+}
+
+/// One section: its name, where it exists, whether it is shown unasked, whether a parameter lets it be shown, what it says, and what it
+/// adds in detail.
 pub struct Section {
     pub name: &'static str,
     roles: Roles,
     default: bool,
     reported: fn(&Context) -> bool,
     build: fn(&Context) -> Value,
+    detail: fn(&Context) -> Document,
 }
 
 /// One that every role has and shows unasked.
 const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
-    Section { name, roles: Roles::ALL, default: true, reported: |_| true, build }
+    Section { name, roles: Roles::ALL, default: true, reported: |_| true, build, detail: |_| Document::new() }
 }
 
 impl Section {
@@ -63,6 +74,9 @@ impl Section {
     }
     const fn when_asked(self) -> Section {
         Section { default: false, ..self }
+    }
+    const fn in_detail(self, detail: fn(&Context) -> Document) -> Section {
+        Section { detail, ..self }
     }
     const fn reported_if(self, reported: fn(&Context) -> bool) -> Section {
         Section { reported, ..self }
@@ -98,6 +112,7 @@ pub const SECTIONS: &[Section] = &[
     section("mirroredReads", |_| doc! { "seen": 0i64, "sent": 0i64 }.into()).on(Roles::MONGOD).when_asked(),
     section("network", network),
     section("opLatencies", |c| c.service.counters.latencies().into()),
+    section("oplog", oplog).on(Roles::SETS).when_asked(),
     section("oplogTruncation", oplog_truncation).on(Roles::SETS),
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     section("opcountersRepl", opcounters_repl).on(Roles::MONGOD),
@@ -106,7 +121,7 @@ pub const SECTIONS: &[Section] = &[
         .reported_if(|c| c.service.counters.write_concerns.are_reported()),
     section("queryAnalyzers", crate::sampling::status).on(Roles::SETS.or(Roles::ROUTER)),
     section("readConcernCounters", |c| c.service.counters.read_concerns.shown().into()).on(Roles::MONGOD),
-    section("repl", repl).on(Roles::SETS),
+    section("repl", repl).on(Roles::SETS).in_detail(replication_progress),
     section("security", security),
     section("storageEngine", storage_engine).on(Roles::MONGOD),
     section("sharding", sharding_section).on(Roles::SHARD.or(Roles::ROUTER)),
@@ -120,19 +135,31 @@ pub const SECTIONS: &[Section] = &[
 
 /// All that are asked for: the default sections but those given as false or 0, and others given as true or 1.
 fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    reply.fields(&status(context, |name| request.body.get(name).map(|v| v.truthy())));
+    let asked = |name: &str| {
+        let value = request.body.get(name)?;
+        let in_detail = value.is_number() && value.as_i64().is_some_and(|level| level > 0);
+        Some(Asked { shown: value.truthy(), in_detail })
+    };
+    reply.fields(&status(context, asked));
     Ok(())
 }
 
 /// The whole document. `asked` says what the request says of a section by name.
-pub fn status(context: &Context, asked: impl Fn(&str) -> Option<bool>) -> Document {
+pub fn status(context: &Context, asked: impl Fn(&str) -> Option<Asked>) -> Document {
     let mut d = head(context);
-    let none = asked("none") == Some(true);
-    let all = asked("all") == Some(true);
+    let none = asked("none").is_some_and(|a| a.shown);
+    let all = asked("all").is_some_and(|a| a.shown);
     for section in SECTIONS {
-        let shown = asked(section.name).unwrap_or((section.default && !none) || all);
+        let unasked = Asked { shown: (section.default && !none) || all, in_detail: false };
+        let Asked { shown, in_detail } = asked(section.name).unwrap_or(unasked);
         if shown && section.roles.contains(context.service.role) && (section.reported)(context) {
-            d.push(section.name, (section.build)(context));
+            let mut value = (section.build)(context);
+            if let Value::Document(fields) = &mut value
+                && in_detail
+            {
+                fields.0.extend((section.detail)(context).0);
+            }
+            d.push(section.name, value);
         }
     }
     d
@@ -436,6 +463,19 @@ fn repl(context: &Context) -> Value {
     d.into()
 }
 
+fn replication_progress(context: &Context) -> Document {
+    match context.service.node.as_ref().map(|node| node.replication_progress()) {
+        Some(progress) if !progress.is_empty() => doc! { "replicationProgress": progress },
+        _ => Document::new(),
+    }
+}
+
+fn oplog(context: &Context) -> Value {
+    let Some(node) = &context.service.node else { return Document::new().into() };
+    let (latest, earliest) = node.oplog_window();
+    doc! { "latestOptime": latest, "earliestOptime": earliest }.into()
+}
+
 fn storage_engine(_: &Context) -> Value {
     doc! {
         "name": "wiredTiger", "supportsCommittedReads": true, "oldestRequiredTimestampForCrashRecovery": document::Timestamp::default(),
@@ -450,11 +490,11 @@ fn elections(context: &Context) -> Value {
 }
 
 fn oplog_truncation(context: &Context) -> Value {
-    let hours = context.service.node.as_ref().map_or(0.0, |node| node.log.retain_ms() as f64 / 3_600_000.0);
-    doc! { "oplogMinRetentionHours": hours }.into()
+    context.service.node.as_ref().map(|node| node.oplog_truncation()).unwrap_or_default().into()
 }
 
-/// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
+/// The cache fields that mongostat reads, where all memory of the process counts as cache and none of it is dirty; and how often the
+/// log was synced.
 fn wired_tiger(context: &Context) -> Value {
     let resident = match memory(context) {
         Value::Document(d) => d.get_i64("resident").unwrap_or(0) * 1024 * 1024,
@@ -471,6 +511,7 @@ fn wired_tiger(context: &Context) -> Value {
             "maximum bytes configured": configured,
             "tracked dirty bytes in the cache": 0i64,
         },
+        "log": { "log sync operations": context.service.node.as_ref().map_or(0, |node| node.log.syncs() as i64) },
     }
     .into()
 }

@@ -574,6 +574,11 @@ impl Log {
         Some(reader.next().ok()??.optime.ts)
     }
 
+    /// How often the log's files were synced since it was opened: waiters share a sync.
+    pub fn syncs(&self) -> u64 {
+        self.shared.syncs.load(Ordering::Relaxed)
+    }
+
     /// Bytes of frames kept.
     pub fn bytes(&self) -> u64 {
         self.appended().saturating_sub(self.first_position())

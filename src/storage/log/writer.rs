@@ -90,6 +90,8 @@ pub(super) struct Shared {
     pub(super) written: AtomicU64,
     pub(super) synced: AtomicU64,
     pub(super) durable_stamp: Mutex<Stamp>,
+    /// How often a segment was synced.
+    pub(super) syncs: AtomicU64,
     requested: AtomicU64,
     sleep: AtomicU8,
     runner: OnceLock<Runner>,
@@ -249,6 +251,7 @@ impl Writer {
     }
 
     fn sync_segment(&mut self, shared: &Shared, segment: &Segment) -> Result<(), LogError> {
+        shared.syncs.fetch_add(1, Ordering::Relaxed);
         segment.file.sync().map_err(|error| LogError::io("sync", &segment.path, &error))?;
         if self.name_unsynced {
             shared.sync_names()?;
@@ -295,6 +298,7 @@ impl Shared {
             appended: AtomicU64::new(end),
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
+            syncs: AtomicU64::new(0),
             requested: AtomicU64::new(0),
             sleep: AtomicU8::new(AWAKE),
             runner: OnceLock::new(),

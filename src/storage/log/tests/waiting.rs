@@ -30,6 +30,7 @@ fn five_hundred_waiters_share_syncs() {
         }
     });
     assert!(disk.operations() < 2 * TASKS, "{} operations for {} commits", disk.operations(), 4 * TASKS);
+    assert!((1..2 * TASKS).contains(&log.syncs()), "{} syncs", log.syncs());
 }
 
 #[test]

@@ -24,15 +24,19 @@ assert.commandWorked(insert(primary, [{_id: 4}], {w: 2}));
 assert.eq([0, 1, 2, 3, 4], held(secondary).map((d) => d._id));
 
 // What is written while a member is held in its first copy is there when it has ended.
-const points = ["initialSyncHangBeforeChoosingSyncSource", "initialSyncHangBeforeCopyingDatabases", "initialSyncHangAfterDataCloning", "initialSyncHangBeforeFinish"];
+const before = ["BeforeChoosingSyncSource", "BeforeCreatingOplog", "AfterGettingBeginFetchingTimestamp", "BeforeSplittingControlFlow", "BeforeCopyingDatabases"];
+const inCollections = ["DuringCollectionClone", "CollectionClonerAfterHandlingBatchResponse"];
+const after = ["AfterDataCloning", "BeforeFinish"];
+const named = (names) => names.map((name) => "initialSyncHang" + name);
 const namespace = "test.c";
 const parameters = Object.fromEntries([
-    ...points.map((point) => ["failpoint." + point, tojson({mode: "alwaysOn"})]),
+    ...named([...before, ...after]).map((point) => ["failpoint." + point, tojson({mode: "alwaysOn"})]),
     ["failpoint.initialSyncHangDuringCollectionClone", tojson({mode: "alwaysOn", data: {namespace, numDocsToClone: 1}})],
+    ["failpoint.initialSyncHangCollectionClonerAfterHandlingBatchResponse", tojson({mode: "alwaysOn", data: {nss: namespace}})],
 ]);
 const added = rst.add({setParameter: parameters});
 assert.commandWorked(reconfig(rst, (config) => config.members.push({_id: 2, host: added.host, votes: 0, priority: 0})));
-points.splice(2, 0, "initialSyncHangDuringCollectionClone");
+const points = named([...before, ...inCollections, ...after]);
 for (const [i, point] of points.entries()) {
     const reached = {waitForFailPoint: point, timesEntered: 1, maxTimeMS: 60 * 1000};
     assert.commandWorked(added.adminCommand(reached));
@@ -42,5 +46,5 @@ for (const [i, point] of points.entries()) {
 }
 rst.awaitSecondaryNodes();
 rst.awaitReplication();
-assert.eq([0, 1, 2, 3, 4, 10, 11, 12, 13, 14], held(added).map((d) => d._id));
+assert.eq([0, 1, 2, 3, 4, ...points.map((_, i) => 10 + i)], held(added).map((d) => d._id));
 rst.stopSet();

@@ -49,8 +49,16 @@ assert.commandFailedWithCode(insert(primary, [{_id: 2}], {w: 2, wtimeout: 500}),
 fetcher.off();
 assert.commandWorked(insert(primary, [{_id: 3}], {w: 2}));
 
-// A first copy is held, and an attempt fails when it is let go.
-const copying = ["initialSyncHangBeforeCompletingOplogFetching", "failAndHangInitialSync"];
+// A batch that has come waits.
+const batch = configureFailPoint(secondary, "hangBeforeProcessingSuccessfulBatch");
+assert.commandWorked(insert(primary, [{_id: "waits"}]));
+batch.wait();
+assert.commandFailedWithCode(insert(primary, [{_id: 4}], {w: 2, wtimeout: 500}), ErrorCodes.WriteConcernFailed);
+batch.off();
+assert.commandWorked(insert(primary, [{_id: 5}], {w: 2}));
+
+// A first copy is held, and two attempts fail when they are let go.
+const copying = ["initialSyncHangBeforeCompletingOplogFetching", "failAndHangInitialSync", "failInitialSyncBeforeApplyingBatch"];
 const added = rst.add({setParameter: Object.fromEntries(copying.map((name) => ["failpoint." + name, tojson({mode: "alwaysOn"})]))});
 assert.commandWorked(reconfig(rst, (config) => config.members.push({_id: 2, host: added.host, votes: 0, priority: 0})));
 for (const name of copying) {
@@ -61,7 +69,7 @@ for (const name of copying) {
 rst.awaitSecondaryNodes();
 rst.awaitReplication();
 assert.eq(held(primary).length, held(added).length);
-assert.gte(assert.commandWorked(added.adminCommand({serverStatus: 1})).metrics.repl.initialSync.failedAttempts, 1);
+assert.gte(assert.commandWorked(added.adminCommand({serverStatus: 1})).metrics.repl.initialSync.failedAttempts, 2);
 
 // A configuration that comes by a heartbeat is not installed meanwhile.
 const known = () => assert.commandWorked(added.adminCommand({replSetGetConfig: 1})).config.version;

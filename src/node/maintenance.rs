@@ -197,6 +197,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_test_keeps_checkpoints_at_a_time() {
+        let files = storage::files::MemoryFiles::default();
+        let node = testing::open(None, &files, small);
+        fill(&node, 10).await;
+        let name = "holdStableTimestampAtSpecificTimestamp";
+        let hold = |ts: u64| {
+            let data = doc! { "timestamp": document::Timestamp::from_u64(ts) };
+            node.failpoints.configure(name, crate::failpoints::Mode::AlwaysOn, data);
+        };
+        let last = node.log.last_optime().ts;
+        hold(last);
+        assert!(node.checkpoint().unwrap().is_some());
+        fill(&node, 20).await;
+        assert!(node.checkpoint().unwrap().is_none());
+        assert_eq!(node.stable_recovery_time().map(|t| t.as_u64()), Some(last));
+        node.failpoints.configure(name, crate::failpoints::Mode::Off, document::Document::new());
+        assert!(node.checkpoint().unwrap().is_some());
+        assert!(node.stable_recovery_time().is_some_and(|t| t.as_u64() > last));
+    }
+
+    #[tokio::test]
     async fn a_log_in_memory_is_cut_too() {
         let files = storage::files::MemoryFiles::default();
         let node = testing::open(None, &files, |o| {

@@ -260,7 +260,7 @@ impl Node {
         let Some(checkpoints) = guard.as_mut() else { return Ok(None) };
         let contents = self.freeze();
         self.log.wait_durable_blocking(contents.position)?;
-        if !self.becomes_committed(contents.optime) {
+        if self.is_later_than_a_test_wants(contents.optime) || !self.becomes_committed(contents.optime) {
             return Ok(None);
         }
         // Before it is written: a rollback to a point before it, of which it is to keep this member, would lose what it stands on.
@@ -270,6 +270,14 @@ impl Node {
         let report = checkpoints.write(contents, &self.log)?;
         self.directory.stable.store(optime.ts, Ordering::SeqCst);
         Ok(Some(report))
+    }
+
+    /// Whether `holdStableTimestampAtSpecificTimestamp` is on and its `timestamp` lies before this optime.
+    fn is_later_than_a_test_wants(&self, optime: OpTime) -> bool {
+        let is_later = |data: &Document| {
+            data.get("timestamp").and_then(Value::as_timestamp).is_some_and(|last| optime.ts > last.as_u64())
+        };
+        self.failpoints.should_with("holdStableTimestampAtSpecificTimestamp", is_later).is_some()
     }
 
     /// Whether there are entries, and nothing of them can be rolled back.

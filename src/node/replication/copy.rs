@@ -266,9 +266,7 @@ impl Node {
         if self.failpoint("failInitialSyncWithBadHost") {
             bail!(INITIAL_SYNC_FAILURE, "initial sync failed - failInitialSyncWithBadHost failpoint is set.");
         }
-        for point in ["initialSyncHangBeforeSplittingControlFlow", "initialSyncHangBeforeCopyingDatabases"] {
-            self.failpoints.pause_while_set(point).await;
-        }
+        self.failpoints.pause_while_set("initialSyncHangBeforeCreatingOplog").await;
         // One that is cut off keeps no copy, and another is chosen.
         let opened = self.ask(host, "admin", doc! { "_replSetCopyOpen": 1 }, self.patience()).await?;
         let opened = opened.doc();
@@ -303,6 +301,13 @@ impl Node {
         let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
         let times = (log_from.as_u64().min(entry.optime.ts), entry.optime.ts);
         self.replication.copy_status.lock().opened(opened.get_i64("rbid"), times, lines.collect());
+        for point in [
+            "initialSyncHangAfterGettingBeginFetchingTimestamp",
+            "initialSyncHangBeforeSplittingControlFlow",
+            "initialSyncHangBeforeCopyingDatabases",
+        ] {
+            self.failpoints.pause_while_set(point).await;
+        }
         let mut collections = Vec::new();
         for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
             collections.push(self.copy_collection(host, id, index, line).await?);
@@ -322,6 +327,10 @@ impl Node {
         if self.failpoint("failAndHangInitialSync") {
             self.failpoints.wait_off("failAndHangInitialSync").await;
             bail!(INTERNAL_ERROR, "failAndHangInitialSync fail point enabled");
+        }
+        if self.failpoint("failInitialSyncBeforeApplyingBatch") {
+            self.failpoints.wait_off("failInitialSyncBeforeApplyingBatch").await;
+            bail!(CALLBACK_CANCELED, "failInitialSyncBeforeApplyingBatch fail point enabled");
         }
         let copied = collections.len() as i64;
         let history = self.history_of_copy(host, log_from, entry).await?;
@@ -412,6 +421,9 @@ impl Node {
                 concerns(data, &ns) && data.get_i64("numDocsToClone").is_none_or(|wanted| documents >= wanted)
             };
             points.pause_while_set_with("initialSyncHangDuringCollectionClone", reached).await;
+            points
+                .pause_while_set_with("initialSyncHangCollectionClonerAfterHandlingBatchResponse", here)
+                .await;
             if reply.get("done").is_some_and(|v| v == ValueRef::Boolean(true)) {
                 break;
             }
@@ -453,6 +465,7 @@ impl Node {
             k.floor = protocol::replication::OpTime::NONE;
         });
         stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        self.replication.metrics.secondary_attempts.add(1);
         let actions = self.replication.with(|m, now, offset| {
             m.set_vote_floor(protocol::replication::OpTime::NONE);
             let actions = self.tell_positions(m);
@@ -465,7 +478,6 @@ impl Node {
     /// Returns where the log begins now.
     fn exchange(
         &self,
-        self.replication.metrics.secondary_attempts.add(1);
         collections: Vec<Collection>,
         sessions: &Document,
         history: &[Fetched],

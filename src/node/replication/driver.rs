@@ -36,6 +36,7 @@ impl Node {
         while let Some(action) = queue.pop_front() {
             match action {
                 Action::StoreVote(vote) => {
+                    self.failpoints.pause_while_set("hangInWritingLastVoteForDryRun").await;
                     self.store_vote(vote)?;
                     queue.extend(self.replication.with(|m, now, _| m.vote_stored(vote, now)));
                 }
@@ -115,6 +116,7 @@ impl Node {
         let replication = &self.replication;
         let (wall_ms, seen, committed) = (self.now_ms(), self.log.last_optime(), self.committed());
         self.catch_up().await;
+        self.failpoints.pause_while_set("hangBeforeRSTLOnDrainComplete").await;
         let (first, first_wall_ms, mut reigns) = {
             let _no_batch = replication.applying.lock().await;
             // Taken before it is asked who leads: an end that comes later is noticed.
@@ -134,6 +136,7 @@ impl Node {
             (appended, self.now_ms(), reigns)
         };
         self.reterm_config(term).await?;
+        self.failpoints.pause_while_set("hangAfterReconfigOnDrainComplete").await;
         let vote = doc! { "_id": "lastVote", "term": term, "candidateIndex": replication.look(|m| m.vote().candidate) };
         self.show_in_local(ELECTION_NAMESPACE, vote).await;
         self.log.wait_durable(first.position).await.map_err(log_failed)?;
@@ -416,6 +419,9 @@ impl Node {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "This node is already in the process of stepping down");
         };
         let replication = &self.replication;
+        if replication.look(|m| m.is_leader()) {
+            self.failpoints.pause_while_set("stepdownHangBeforeRSTLEnqueue").await;
+        }
         // One that still catches up, or recovers, is let go as well: it may never end.
         let Some(term) = replication.look(|m| m.is_leader().then(|| m.term())) else {
             bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down")

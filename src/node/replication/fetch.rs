@@ -355,6 +355,7 @@ impl Node {
         let mut shared = last;
         let mut stream = None;
         loop {
+            self.failpoints.pause_while_set("hangBeforeProcessingSuccessfulBatch").await;
             if self.is_held(reply.doc()) {
                 self.kill_cursor(host, id).await;
                 return Ok(End::Held);
@@ -617,8 +618,8 @@ impl Node {
             return Ok(());
         }
         let mut progress = self.replication.progress();
-        let reached = async {
         let _counted = self.replication.metrics.awaiting_time.enter();
+        let reached = async {
             let mut asked = false;
             while self.log.last_optime().ts < ts.as_u64() {
                 // The sender lives as long as the node. A primary's own writes do not pass here.

@@ -251,6 +251,7 @@ impl Node {
         } else {
             config.set_term(standing.term);
         }
+        self.failpoints.pause_while_set("ReconfigHangBeforeConfigValidationCheck").await;
         let found = self.find_me(&config).await;
         if let Change::Safe { cluster_default } = change {
             let me = found.as_ref().ok().copied().flatten();
@@ -580,8 +581,8 @@ impl Node {
             let has_data = !kept.copying && self.log.last_optime().ts != 0;
             let arbiter = me.and_then(|i| config.members().get(i)).is_some_and(|m| m.arbiter);
             if has_data || arbiter || !several {
-                replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
                 replication.metrics.secondary_attempts.add(usize::from(!arbiter));
+                replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
             }
             self.load_defaults();
         }

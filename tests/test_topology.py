@@ -1,10 +1,17 @@
-"""Two routers and a changing set of shards: each router learns of what the other did, without being told."""
+"""Two routers and a changing set of shards: each router learns of what the other did, without being told.
 
+And two routers over sets of three, of which primaries are killed and step down while a driver writes.
+"""
+
+import subprocess
+import threading
 import time
 
 import pytest
 from conftest import BIN, Process, free_ports
 from pymongo import MongoClient, errors
+from test_cluster_trouble import MAJORITY, Sets, patiently
+from trouble import divided, wait
 
 
 def soon(check, seconds=10):
@@ -80,3 +87,66 @@ def test_a_shard_that_is_down_fails_only_what_needs_it(up, newcomer):
     assert client.known.c.count_documents({}) == 2
     with pytest.raises(errors.PyMongoError):
         client.there.c.find_one()
+
+
+@pytest.fixture
+def sets(workdir, processes):
+    """Two shards and a config server of three members each, every member a process, and two routers."""
+    made = Sets(workdir, processes)
+    yield made
+    made.close()
+
+
+class Writer(threading.Thread):
+    """Inserts documents, now on one shard and then on the other, each until a majority has acknowledged it."""
+
+    def __init__(self, client, number):
+        super().__init__(daemon=True)
+        self.coll = client.d.get_collection("c", write_concern=MAJORITY)
+        self.number, self.done, self.ends, self.failure = number, [], threading.Event(), None
+
+    def run(self):
+        try:
+            while not self.ends.is_set():
+                n = self.number + 2 * len(self.done)
+                document = {"_id": n, "k": n + 1 if len(self.done) % 2 else -n - 1}
+                # A driver repeats a write once by itself; one that came through at last is there.
+                patiently(lambda document=document: self.coll.insert_one(document), 11000)
+                self.done.append(n)
+        except BaseException as error:  # noqa: BLE001 - the test asks for it
+            self.failure = error
+
+
+def test_a_driver_goes_on_over_kills_of_primaries_and_a_step_down_and_nothing_is_lost(sets):
+    divided(sets.client(), "d.c", 0)
+    writers = [Writer(sets.through_both(serverSelectionTimeoutMS=20000), i) for i in range(2)]
+    for writer in writers:
+        writer.start()
+
+    def go_on():
+        """Every writer has gone on by several documents, on both shards."""
+        counts = [len(writer.done) for writer in writers]
+        further = lambda: all(w.failure or len(w.done) >= n + 4 for w, n in zip(writers, counts))  # noqa: E731
+        wait(further, 60)
+        assert not any(w.failure for w in writers), [w.failure for w in writers]
+
+    for one in (sets.shards["s0"], sets.config):
+        go_on()
+        killed = wait(one.primary)
+        killed.kill()
+        assert wait(one.primary) is not killed
+        go_on()
+        killed.start()
+    router = f"mongodb://127.0.0.1:{sets.routers[1].port}/"
+    done = subprocess.run([BIN / "tessera", "step-down", "s1", "--uri", router], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("s1: "), done.stdout + done.stderr
+    before, after = done.stdout.removeprefix("s1: ").split(" is primary")[0].split(" stepped down, ")
+    assert before != after and after == wait(sets.shards["s1"].primary).address
+    go_on()
+    for writer in writers:
+        writer.ends.set()
+        writer.join(60)
+    assert not any(w.is_alive() or w.failure for w in writers), [w.failure for w in writers]
+    for router in range(2):
+        found = sets.client(router).d.c.find({}, {"_id": 1})
+        assert sorted(d["_id"] for d in found) == sorted(n for w in writers for n in w.done)

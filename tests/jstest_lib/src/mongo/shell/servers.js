@@ -35,3 +35,27 @@ var TestServers = {
         assert.eq(0, Number(_stopMongoProgram(server.port, 15, {}, true)));
     },
 };
+
+// Sets of servers.
+var TestSets = {
+    start(name, members) {
+        const nodes = [];
+        for (let i = 0; i < members; i++) {
+            nodes.push(TestServers.start("--replSet", name));
+        }
+        const hosts = nodes.map((node) => "localhost:" + node.port);
+        const settings = {electionTimeoutMillis: 2000, heartbeatIntervalMillis: 200};
+        const config = {_id: name, members: hosts.map((host, _id) => ({_id, host})), settings};
+        assert.commandWorked(nodes[0].conn.adminCommand({replSetInitiate: config}));
+        return {name, nodes, uri: name + "/" + hosts.join(",")};
+    },
+    // The member that takes writes, as soon as there is one.
+    primary(set) {
+        let found;
+        assert.soon(() => {
+            found = set.nodes.find((node) => node.conn.adminCommand({hello: 1}).isWritablePrimary);
+            return found !== undefined;
+        }, "no primary in " + set.name, 60000);
+        return found;
+    },
+};

@@ -98,12 +98,14 @@ async fn majority(time: Duration) {
         plain / 4.0
     );
     println!("one at a time, w: 1 on one node: {}", one_at_a_time(&one.address(), 1.into()).await);
-    let before = requests(&members).await;
+    let before = work(&members).await;
     println!("one at a time, w: \"majority\": {}", one_at_a_time(&first, "majority".into()).await);
-    let asked = requests(&members).await - before;
+    let after = work(&members).await;
+    let each = |before: i64, after: i64| (after - before) as f64 / SINGLE_WRITES as f64;
     println!(
-        "requests to members for each: {:.1}, the client's own and heartbeats among them",
-        asked as f64 / SINGLE_WRITES as f64
+        "for each, on all members together: {:.1} requests, the client's own and heartbeats among them, and {:.1} syncs of the log",
+        each(before.requests, after.requests),
+        each(before.syncs, after.syncs)
     );
 }
 
@@ -123,12 +125,21 @@ async fn one_at_a_time(address: &str, concern: Value) -> String {
     format!("p50 {:.1} ms, p99 {:.1} ms", times.median(), times.quantile(0.99))
 }
 
-/// Requests that all members have had.
-async fn requests(members: &[Server]) -> i64 {
-    let mut all = 0;
+/// What all members together have done since they were started.
+#[derive(Default)]
+struct Work {
+    requests: i64,
+    /// Of their logs.
+    syncs: i64,
+}
+
+async fn work(members: &[Server]) -> Work {
+    let mut all = Work::default();
     for member in members {
         let status = Client::connect(&member.address()).await.run("admin", doc! { "serverStatus": 1 }).await;
-        all += status.get_path("network.numRequests").and_then(Value::as_i64).unwrap_or(0);
+        let counted = |path: &str| status.get_path(path).and_then(Value::as_i64).unwrap_or(0);
+        all.requests += counted("network.numRequests");
+        all.syncs += counted("wiredTiger.log.log sync operations");
     }
     all
 }

@@ -6,7 +6,8 @@
 //!
 //! These things belong to the thread that runs the world, as tokio's own clock does, and not to a handle of each node:
 //! a handle would have to reach every timer, parser and metric, and there is never a reason for two nodes of one thread
-//! to have different ones. What does differ between nodes (files, network, who owns a task) is handed to them.
+//! to have different ones. What does differ between nodes (files, network, who owns a task) is handed to them. The wall clock may
+//! differ: it goes with the [`Owner`] of a task.
 //!
 //! Outside simulations each of these functions costs one relaxed load more than what it replaces.
 

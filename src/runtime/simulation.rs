@@ -13,6 +13,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 
+use crate::Owner;
+
 /// Whether any thread ever simulated: what servers look at instead of the thread's own state.
 static EVER: AtomicBool = AtomicBool::new(false);
 
@@ -37,8 +39,26 @@ impl World {
     pub(crate) fn rng(&self) -> RefMut<'_, StdRng> {
         self.rng.borrow_mut()
     }
+    /// What the wall clock of the running task's owner shows.
     pub(crate) fn now_millis(&self) -> i64 {
-        WALL_BEGIN_MILLIS + self.began.elapsed().as_millis() as i64
+        let clock = Owner::current().map_or_else(Skew::default, |owner| owner.clock());
+        WALL_BEGIN_MILLIS + clock.shows(self.began.elapsed().as_millis() as i64)
+    }
+}
+
+/// How a wall clock goes otherwise than the world's. What is measured between two moments is not its business.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skew {
+    /// How much it is ahead when the world begins, in milliseconds.
+    pub ahead_millis: i64,
+    /// How many milliseconds it gains in a million.
+    pub gain_millionths: i64,
+}
+
+impl Skew {
+    /// What it shows so many milliseconds after the beginning, at which a right clock shows 0.
+    fn shows(self, elapsed_millis: i64) -> i64 {
+        self.ahead_millis + elapsed_millis + elapsed_millis * self.gain_millionths / 1_000_000
     }
 }
 
@@ -145,7 +165,7 @@ pub fn run<T>(seed: u64, main: impl Future<Output = T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Owner, now_millis, random, spawn, spawn_in, spawn_on};
+    use crate::{now_millis, random, spawn, spawn_in, spawn_on};
     use std::time::Duration;
 
     #[test]
@@ -162,6 +182,24 @@ mod tests {
         assert_eq!(look(7), look(7));
         assert_ne!(look(7), look(8));
         assert!(!is_running());
+    }
+
+    #[test]
+    fn each_owner_has_a_wall_clock_of_its_own() {
+        run(1, async {
+            let began = now_millis();
+            let slow = Owner::with_clock("slow", Skew { ahead_millis: -500, gain_millionths: -1_000 });
+            let fast = Owner::with_clock("fast", Skew { ahead_millis: 2_000, gain_millionths: 1_000 });
+            let shown = |owner: &Owner| {
+                let owner = owner.clone();
+                async move { owner.run(async { spawn(async { now_millis() }).await.unwrap() }).await - began }
+            };
+            assert_eq!((shown(&slow).await, shown(&fast).await), (-500, 2_000));
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            assert_eq!((shown(&slow).await, shown(&fast).await), (99_400, 102_100));
+            assert_eq!(shown(&Owner::named("right")).await, 100_000);
+            assert_eq!(now_millis() - began, 100_000);
+        });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 
-use crate::simulation;
+use crate::simulation::{self, Skew};
 
 tokio::task_local! {
     static OWNER: Owner;
@@ -23,6 +23,7 @@ pub struct Owner(Arc<Owned>);
 
 struct Owned {
     name: String,
+    clock: Skew,
     ended: AtomicBool,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -30,11 +31,19 @@ struct Owned {
 impl Owner {
     /// An owner without tasks.
     pub fn named(name: &str) -> Owner {
-        Owner(Arc::new(Owned { name: name.to_string(), ended: false.into(), tasks: Mutex::default() }))
+        Owner::with_clock(name, Skew::default())
+    }
+    /// One whose tasks read another wall clock than the world's.
+    pub fn with_clock(name: &str, clock: Skew) -> Owner {
+        let name = name.to_string();
+        Owner(Arc::new(Owned { name, clock, ended: false.into(), tasks: Mutex::default() }))
     }
 
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+    pub(crate) fn clock(&self) -> Skew {
+        self.0.clock
     }
 
     /// Runs `work` with everything that it spawns belonging to this owner.

@@ -3,7 +3,7 @@
 
 use document::error::NOT_PRIMARY;
 use document::{DocBuf, Document, Error, doc};
-use runtime::simulation::{self, Check, network};
+use runtime::simulation::{self, Check, Skew, network};
 use runtime::{Owner, random, random_range};
 use server::log::{Logger, Target};
 use server::options::{Options, Program, put};
@@ -24,6 +24,9 @@ pub(crate) const MEMBERS: [&str; 3] = ["member0", "member1", "member2"];
 /// What their set is called.
 pub(crate) const SET: &str = "set";
 const FIRST_PORT: u16 = 27100;
+/// How far the wall clock of a node may be off when a run begins, in milliseconds, and how many it may gain or lose in a million.
+const CLOCK_OFF_MAX: i64 = 2_000;
+const CLOCK_GAIN_MAX: i64 = 1_000;
 
 /// What a run may be asked for beside its seed.
 #[derive(Clone, Default)]
@@ -76,6 +79,8 @@ pub(crate) struct Node {
     name: &'static str,
     at: usize,
     disk: SimulatedDisk,
+    /// That of its machine: it goes on while the node is down.
+    clock: Skew,
     wishes: Wishes,
     life: Option<(Owner, Running)>,
     role: Role,
@@ -115,7 +120,11 @@ impl Node {
             ROUTER.. => (NAMES[at], Role::Router),
             _ => (NAMES[at], Role::Shard),
         };
-        Node { name, at, disk, wishes: wishes.clone(), life: None, role }
+        let clock = Skew {
+            ahead_millis: random_range(-CLOCK_OFF_MAX..CLOCK_OFF_MAX),
+            gain_millionths: random_range(-CLOCK_GAIN_MAX..CLOCK_GAIN_MAX),
+        };
+        Node { name, at, disk, clock, wishes: wishes.clone(), life: None, role }
     }
 
     fn options(&self) -> Options {
@@ -152,7 +161,7 @@ impl Node {
         let log = Arc::new(Logger::new(target).map_err(|e| e.to_string())?);
         let files: Arc<dyn Files> = Arc::new(self.disk.clone());
         files.create_dir_all(std::path::Path::new("/data")).map_err(|e| e.to_string())?;
-        let owner = Owner::named(self.name);
+        let owner = Owner::with_clock(self.name, self.clock);
         let config = Config { options: self.options(), log, ephemeral: false, key: None };
         let started = owner.run(Service::start_on(files, config)).await;
         match started {

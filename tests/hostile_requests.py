@@ -239,6 +239,30 @@ class Hostile:
     def filter_bits(self):
         return {"_id": {"$bitsAllSet": list(range(50000))}}
 
+    def filter_mask(self):
+        return {"s": {self.random.choice(["$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear"]): Binary(b"\xff" * 8000000, 0)}}
+
+    def filter_positions(self):
+        return {"x" + ".0" * self.random.choice([100, 150, 5000]): 1}
+
+    def filter_sizes(self):
+        return {"$or": [*({"x": {"$size": 299 - i % 2}} for i in range(10000)), *({f"x.y{i}": 1} for i in range(10000))]}
+
+    def filter_types(self):
+        return {"x": {"$type": ["object", "string"] * 200000}}
+
+    def filter_one_field(self):
+        return {"$and": [{"d": {"$in": list(range(50000))}}, *({"d": {"$type": "number"}} for _ in range(50000))]}
+
+    def filter_wide(self):
+        return {f"f{i}": [i, 1] for i in range(self.random.choice([WIDE, 20000]))}
+
+    def filter_required(self):
+        names = [f"f{i}" for i in range(100000)]
+        return {"$jsonSchema": self.random.choice([
+            {"required": names}, {"properties": {name: {"bsonType": "int"} for name in names}}, {"properties": {"x": {"items": {"enum": names}}}},
+            {"dependencies": {name: ["f0", "nothing"] for name in names}}])}
+
     def filter_schema(self):
         schema = nested(self.random.choice([10, 60]), lambda i, inner: {"anyOf": [inner, {"properties": {"x": inner}}] if i < 10 else [inner]}, {"bsonType": "array"})
         pattern = {"patternProperties": {self.random.choice(["(f+)+$", "f.*1"]): {"bsonType": "int"}}, "additionalProperties": False}

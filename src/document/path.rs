@@ -9,8 +9,10 @@
 //! two different arrays in one document are refused.
 
 use crate::compare::compare;
-use crate::{Doc, Result, ValueRef, err, key_string};
+use crate::validate::DEPTH_BETWEEN_NODES;
+use crate::{Doc, Result, ValueRef, err, key_string, meter};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// A value by dotted path through documents only; an array on the way ends it (a last array is returned).
 pub fn get<'a>(doc: Doc<'a>, path: &str) -> Option<ValueRef<'a>> {
@@ -40,71 +42,129 @@ pub fn is_position(name: &str) -> bool {
     digits && (name == "0" || !name.starts_with('0'))
 }
 
+/// Receives a value, `None` where there is none; true stops the walk.
+type Visitor<'f, 'a> = dyn FnMut(Option<ValueRef<'a>>) -> Result<bool> + 'f;
+
 /// Every value the matcher sees at `path`, arrays on the way and at the end expanded; at the end the array itself
-/// comes last. A missing value is `None`. `f` returns true to stop; the result says whether it did.
-pub fn for_each_value<'a>(doc: Doc<'a>, path: &str, f: &mut dyn FnMut(Option<ValueRef<'a>>) -> bool) -> bool {
-    visit(doc, path, true, f)
+/// comes last. A missing value is `None`. `f` returns true to stop; the result says whether it did. What a path of many
+/// positions leads to in several ways may come once only.
+///
+/// # Errors
+/// Those of `f` and of [`meter::spend`].
+pub fn for_each_value<'a>(doc: Doc<'a>, path: &str, f: &mut Visitor<'_, 'a>) -> Result<bool> {
+    Walk { expand: true, visited: None, f }.document(doc, path, 0)
 }
 
 /// As [`for_each_value`] but an array at the end is given whole only (`$exists`, `$size`, `$elemMatch`, ...).
-pub fn for_each_leaf<'a>(doc: Doc<'a>, path: &str, f: &mut dyn FnMut(Option<ValueRef<'a>>) -> bool) -> bool {
-    visit(doc, path, false, f)
+///
+/// # Errors
+/// Those of `f` and of [`meter::spend`].
+pub fn for_each_leaf<'a>(doc: Doc<'a>, path: &str, f: &mut Visitor<'_, 'a>) -> Result<bool> {
+    Walk { expand: false, visited: None, f }.document(doc, path, 0)
 }
 
-type Visitor<'f, 'a> = dyn FnMut(Option<ValueRef<'a>>) -> bool + 'f;
+/// The arrays that a walk along a path has been through, and with how much of the path.
+///
+/// Below an array a position is looked for in two ways, as the name of a field in each of its documents and as the position itself, and
+/// either leads on to the arrays below. So the ways to an array grow like Fibonacci's numbers with its depth, while there are only as
+/// many places in the path to reach it with as it is deep. A walk that has come that way before finds nothing new.
+pub struct Visited(Option<HashMap<*const u8, Places>>);
 
-fn visit<'a>(doc: Doc<'a>, path: &str, expand: bool, f: &mut Visitor<'_, 'a>) -> bool {
-    let mut doc = doc;
-    let mut path = path;
-    loop {
-        let (head, rest) = split(path);
-        let value = doc.get(head);
-        let Some(rest) = rest else { return leaf(value, expand, f) };
-        match value {
-            Some(ValueRef::Document(inner)) => {
-                doc = inner;
-                path = rest;
+/// A bit for each place in the path; places further apart than bits never lead to the same array.
+type Places = [u64; 4];
+
+impl Visited {
+    /// For a path with so many names that can be positions: a walk by few of them notes nothing.
+    pub fn by_positions(positions: usize) -> Visited {
+        Visited((positions > POSITIONS_FEW).then(HashMap::new))
+    }
+    /// Notes that the walk enters an array at this place in the path; false where it has before.
+    pub fn enter(&mut self, array: Doc<'_>, place: usize) -> bool {
+        let Some(arrays) = &mut self.0 else { return true };
+        let places = arrays.entry(array.bytes().as_ptr()).or_default();
+        let (word, bit) = (place / 64 % places.len(), 1 << (place % 64));
+        let is_new = places[word] & bit == 0;
+        places[word] |= bit;
+        is_new
+    }
+}
+
+/// With no more positions in a path an array is reached in a few ways at most.
+const POSITIONS_FEW: usize = 4;
+const _: () = assert!(DEPTH_BETWEEN_NODES <= 256, "an array has a bit for each of its places in the path");
+
+struct Walk<'f, 'a> {
+    /// Whether the elements of an array at the end are visited, before the array itself.
+    expand: bool,
+    /// Set at the first array.
+    visited: Option<Visited>,
+    f: &'f mut Visitor<'f, 'a>,
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// `at` names of the path are behind.
+    fn document(&mut self, mut doc: Doc<'a>, mut path: &str, mut at: usize) -> Result<bool> {
+        loop {
+            let (head, rest) = split(path);
+            let value = doc.get(head);
+            let Some(rest) = rest else { return self.leaf(value) };
+            at += 1;
+            match value {
+                Some(ValueRef::Document(inner)) => {
+                    doc = inner;
+                    path = rest;
+                }
+                Some(ValueRef::Array(items)) => return self.items(items, rest, at),
+                _ => return (self.f)(None),
             }
-            Some(ValueRef::Array(items)) => return visit_items(items, rest, expand, f),
-            _ => return f(None),
         }
     }
-}
 
-fn leaf<'a>(value: Option<ValueRef<'a>>, expand: bool, f: &mut Visitor<'_, 'a>) -> bool {
-    if let (Some(ValueRef::Array(items)), true) = (value, expand)
-        && items.iter().any(|e| f(Some(e.value())))
-    {
-        return true;
+    fn leaf(&mut self, value: Option<ValueRef<'a>>) -> Result<bool> {
+        if let (Some(ValueRef::Array(items)), true) = (value, self.expand) {
+            for e in items {
+                meter::spend(1)?;
+                if (self.f)(Some(e.value()))? {
+                    return Ok(true);
+                }
+            }
+        }
+        (self.f)(value)
     }
-    f(value)
-}
 
-/// `rest` is the path behind the array. A position gives the element as it is, not expanded.
-fn visit_items<'a>(items: Doc<'a>, rest: &str, expand: bool, f: &mut Visitor<'_, 'a>) -> bool {
-    let (head, behind) = split(rest);
-    let position = is_position(head);
-    for e in items {
-        let value = e.value();
-        if let ValueRef::Document(d) = value
-            && visit(d, rest, expand, f)
-        {
-            return true;
+    /// `rest` is the path behind the array. A position gives the element as it is, not expanded.
+    fn items(&mut self, items: Doc<'a>, rest: &str, at: usize) -> Result<bool> {
+        let positions = || rest.split('.').filter(|name| is_position(name)).count();
+        if !self.visited.get_or_insert_with(|| Visited::by_positions(positions())).enter(items, at) {
+            return Ok(false);
         }
-        if !position || e.name_bytes() != head.as_bytes() {
-            continue;
+        let (head, behind) = split(rest);
+        let position = is_position(head);
+        for e in items {
+            meter::spend(1)?;
+            let value = e.value();
+            if let ValueRef::Document(d) = value
+                && self.document(d, rest, at)?
+            {
+                return Ok(true);
+            }
+            if !position || e.name_bytes() != head.as_bytes() {
+                continue;
+            }
+            let stopped = match (behind, value) {
+                (None, value) => (self.f)(Some(value))?,
+                // An array reached by position is read as a document of positions, hence not entered implicitly.
+                (Some(behind), ValueRef::Document(d) | ValueRef::Array(d)) => {
+                    self.document(d, behind, at + 1)?
+                }
+                _ => false,
+            };
+            if stopped {
+                return Ok(true);
+            }
         }
-        let stopped = match (behind, value) {
-            (None, value) => f(Some(value)),
-            // An array reached by position is read as a document of positions, hence not entered implicitly.
-            (Some(behind), ValueRef::Document(d) | ValueRef::Array(d)) => visit(d, behind, expand, f),
-            _ => false,
-        };
-        if stopped {
-            return true;
-        }
+        Ok(false)
     }
-    false
 }
 
 /// Whether an array lies on the path or at its end.

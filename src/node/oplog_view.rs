@@ -88,7 +88,7 @@ impl OplogRows {
         loop {
             op.check_interrupt()?;
             if let Some(d) = self.held.take()
-                && !out.put(d.doc())
+                && !out.put(d.doc())?
             {
                 self.held = Some(d);
                 return Ok(());
@@ -147,7 +147,7 @@ impl OplogRows {
                     DocBuf::from_validated(bytes)
                 }
             };
-            if !out.put(d.doc()) {
+            if !out.put(d.doc())? {
                 self.held = Some(d);
             }
         }

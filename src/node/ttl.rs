@@ -131,9 +131,9 @@ async fn expire(node: &Node, slot: &Slot, expiry: &Expiry) -> Result<u64> {
                 let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
                     continue;
                 };
-                let still = unit.collection().and_then(|c| c.index(&expiry.index)).is_some_and(|i| {
-                    i.spec().covers(old.doc()) && is_expired(old.doc(), &expiry.path, expiry.until)
-                });
+                let index = unit.collection().and_then(|c| c.index(&expiry.index));
+                let still = index.is_some_and(|i| i.spec().covers(old.doc()))
+                    && is_expired(old.doc(), &expiry.path, expiry.until)?;
                 if still && unit.owns(old.doc()) {
                     deleted += u64::from(unit.delete(record, Origin::default())?);
                 }
@@ -188,8 +188,8 @@ fn expired_in(
 }
 
 /// Whether some date at `path`, in arrays too, is at or before `until`.
-fn is_expired(doc: Doc<'_>, path: &str, until: i64) -> bool {
-    path::for_each_value(doc, path, &mut |v| matches!(v, Some(ValueRef::DateTime(at)) if at <= until))
+fn is_expired(doc: Doc<'_>, path: &str, until: i64) -> Result<bool> {
+    path::for_each_value(doc, path, &mut |v| Ok(matches!(v, Some(ValueRef::DateTime(at)) if at <= until)))
 }
 
 #[cfg(test)]

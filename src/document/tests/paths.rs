@@ -8,8 +8,9 @@ fn values(d: Document, path: &str) -> Vec<Option<Value>> {
     let mut seen = Vec::new();
     for_each_value(d.doc(), path, &mut |v| {
         seen.push(v.map(|v| v.to_value()));
-        false
-    });
+        Ok(false)
+    })
+    .unwrap();
     seen
 }
 
@@ -18,8 +19,9 @@ fn leaves(d: Document, path: &str) -> Vec<Option<Value>> {
     let mut seen = Vec::new();
     for_each_leaf(d.doc(), path, &mut |v| {
         seen.push(v.map(|v| v.to_value()));
-        false
-    });
+        Ok(false)
+    })
+    .unwrap();
     seen
 }
 
@@ -71,10 +73,11 @@ fn numbers_are_positions_and_names() {
 fn a_visit_stops_when_told() {
     let d = doc! {"a": [1, 2, 3]}.to_doc_buf();
     let mut count = 0;
-    assert!(for_each_value(d.doc(), "a", &mut |_| {
+    let stopped = for_each_value(d.doc(), "a", &mut |_| {
         count += 1;
-        count == 2
-    }));
+        Ok(count == 2)
+    });
+    assert!(stopped.unwrap());
     assert_eq!(count, 2);
 }
 
@@ -89,4 +92,28 @@ fn get_follows_documents_only() {
             && traverses_array(d.doc(), "a.b")
             && !traverses_array(d.doc(), "a.c")
     );
+}
+
+/// `{a: [{"0": [{"0": ... [{"0": innermost}]}]}]}` with so many documents in arrays.
+fn positions_in_positions(depth: usize, innermost: impl Into<Value>) -> Document {
+    let inner = |inside: Value, _| Value::from(vec![Value::Document(doc! {"0": inside})]);
+    doc! {"a": (0..depth).fold(innermost.into(), inner)}
+}
+
+#[test]
+fn a_path_of_many_positions_is_walked_in_the_time_of_its_places_and_not_of_its_ways() {
+    // To the innermost array lead as many ways as Fibonacci's eighty-fifth number has.
+    let d = positions_in_positions(85, 1).to_doc_buf();
+    let path = format!("a{}", ".0".repeat(171));
+    let mut count = 0;
+    let stopped = for_each_leaf(d.doc(), &path, &mut |v| {
+        assert_eq!(v.map(|v| v.to_value()), None);
+        count += 1;
+        Ok(false)
+    });
+    assert!(!stopped.unwrap() && count < 20_000, "{count}");
+    // As positions and names in turn it is found, and by the position of the innermost array with all of the names before it.
+    let found = |names: usize| values(positions_in_positions(85, 1), &format!("a{}", ".0".repeat(names)));
+    assert!(found(85).contains(&some(1)) && found(170).contains(&some(1)));
+    assert!(!found(84).contains(&some(1)) && !found(171).contains(&some(1)));
 }

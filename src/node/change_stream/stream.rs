@@ -127,7 +127,7 @@ impl ChangeStreamRows {
         let mut until = Instant::now() + SLICE_TIME_MAX;
         loop {
             while let Some(front) = self.delivery.front() {
-                if !out.put(front.doc()) {
+                if !out.put(front.doc())? {
                     return Ok(());
                 }
                 self.delivery.pop();

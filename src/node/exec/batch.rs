@@ -120,7 +120,10 @@ pub trait Output: Send {
     /// Whether nothing more may be put in now.
     fn is_full(&self) -> bool;
     /// False, and nothing has changed, when the document does not fit now.
-    fn put(&mut self, doc: Doc<'_>) -> bool;
+    ///
+    /// # Errors
+    /// Those of the work of taking it, after which it may be put in again.
+    fn put(&mut self, doc: Doc<'_>) -> Result<bool>;
     /// The same for a document that `write` appends to a buffer.
     fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool>;
 }
@@ -129,8 +132,8 @@ impl Output for Batch {
     fn is_full(&self) -> bool {
         Batch::is_full(self)
     }
-    fn put(&mut self, doc: Doc<'_>) -> bool {
-        self.push(doc)
+    fn put(&mut self, doc: Doc<'_>) -> Result<bool> {
+        Ok(self.push(doc))
     }
     fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         self.push_with(write)
@@ -152,13 +155,13 @@ impl Output for Documents {
     fn is_full(&self) -> bool {
         self.list.len() >= DOCUMENTS_MAX || self.bytes >= DOCUMENTS_BYTES_MAX
     }
-    fn put(&mut self, doc: Doc<'_>) -> bool {
+    fn put(&mut self, doc: Doc<'_>) -> Result<bool> {
         if Output::is_full(self) {
-            return false;
+            return Ok(false);
         }
         self.bytes += doc.bytes().len();
         self.list.push(doc.to_owned());
-        true
+        Ok(true)
     }
     fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         if Output::is_full(self) {

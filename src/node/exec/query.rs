@@ -315,7 +315,7 @@ impl Query {
                 return Ok(Taken::Refused);
             }
             let taken = match (&shape.projection, &*keys, shape.show_record_id) {
-                (None, None, false) => out.put(found.doc),
+                (None, None, false) => out.put(found.doc)?,
                 (Some(p), None, false) => out.put_with(&mut |bytes| p.apply(found.doc, bytes))?,
                 (_, keys, _) => {
                     let key = keys.as_ref().and_then(|keys| keys.of(found.record));

@@ -186,7 +186,7 @@ impl PipelineRows {
                 if front.bytes().len() > DOCUMENT_BYTES_MAX {
                     bail!(BSON_OBJECT_TOO_LARGE, "{}", too_large(front));
                 }
-                if !out.put(front.doc()) {
+                if !out.put(front.doc())? {
                     return Ok(());
                 }
                 self.pending.pop_front();

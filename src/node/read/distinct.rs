@@ -7,7 +7,7 @@ use super::command_variables;
 use super::fields::Fields;
 use crate::exec::{Opened, Output, Query, Wanted};
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, path};
+use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, meter, path};
 use query::matcher::Matcher;
 use query::planner::{Distinct, Hint};
 use std::collections::BTreeMap;
@@ -79,29 +79,41 @@ struct Values<'k> {
 
 impl<'k> Values<'k> {
     fn new(key: &'k str, collation: &Collation) -> Values<'k> {
-        Values { key, collation: collation.clone(), seen: BTreeMap::new(), bytes: 5, too_big: false }
+        let (seen, collation) = (BTreeMap::new(), collation.clone());
+        Values { key, collation, seen, bytes: 5, too_big: false }
     }
-    fn add(&mut self, v: ValueRef<'_>) {
+    fn add(&mut self, v: ValueRef<'_>) -> Result<()> {
         let mut encoded = Vec::with_capacity(16);
         self.collation.append_key(&mut encoded, v, false);
+        meter::spend(1 + encoded.len() / 64)?;
         if self.seen.contains_key(&encoded) {
-            return;
+            return Ok(());
         }
         let holder = DocWriter::build(|w| w.value("", v));
         self.bytes += holder.doc().bytes().len();
         self.seen.insert(encoded, holder);
         self.too_big |= self.bytes > BYTES_MAX;
+        Ok(())
     }
-    fn add_of(&mut self, d: Doc<'_>) {
+    /// Adds what a document has, up to the value that is too much. What was added of one that failed may be added again.
+    fn add_of(&mut self, d: Doc<'_>) -> Result<()> {
         let key = self.key;
         path::for_each_leaf(d, key, &mut |v| {
             match v {
-                Some(ValueRef::Array(items)) => items.iter().for_each(|e| self.add(e.value())),
-                Some(v) => self.add(v),
+                Some(ValueRef::Array(items)) => {
+                    for e in items {
+                        self.add(e.value())?;
+                        if self.too_big {
+                            break;
+                        }
+                    }
+                }
+                Some(v) => self.add(v)?,
                 None => {}
             }
-            false
-        });
+            Ok(self.too_big)
+        })?;
+        Ok(())
     }
     fn finish(self) -> Result<Vec<u8>> {
         if self.too_big {
@@ -125,15 +137,14 @@ impl Output for Values<'_> {
     fn is_full(&self) -> bool {
         self.too_big
     }
-    fn put(&mut self, doc: Doc<'_>) -> bool {
-        self.add_of(doc);
-        true
+    fn put(&mut self, doc: Doc<'_>) -> Result<bool> {
+        self.add_of(doc)?;
+        Ok(true)
     }
     fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         let mut out = Vec::new();
         write(&mut out)?;
-        self.add_of(DocBuf::from_validated(out).doc());
-        Ok(true)
+        self.put(DocBuf::from_validated(out).doc())
     }
 }
 
@@ -176,7 +187,7 @@ pub async fn distinct(
         Some(Opened::View(_)) | None => {
             let asked = on_view(node, &ns, &command, request.body)?;
             for d in aggregate::collect(node, op, asked).await? {
-                values.add_of(d.doc());
+                values.add_of(d.doc())?;
             }
         }
     }

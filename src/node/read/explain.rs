@@ -44,8 +44,8 @@ impl Output for Discard {
     fn is_full(&self) -> bool {
         false
     }
-    fn put(&mut self, _: Doc<'_>) -> bool {
-        true
+    fn put(&mut self, _: Doc<'_>) -> Result<bool> {
+        Ok(true)
     }
     fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         write(&mut Vec::new())?;

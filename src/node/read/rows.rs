@@ -109,7 +109,7 @@ impl Rows {
             Rows::Dropped(uuid) => Err(dropped(*uuid)),
             Rows::Documents(list) => {
                 while let Some(doc) = list.front() {
-                    if !out.put(doc.doc()) {
+                    if !out.put(doc.doc())? {
                         break;
                     }
                     list.pop_front();

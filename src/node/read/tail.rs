@@ -197,7 +197,7 @@ impl Capped {
             return Ok(true);
         }
         let taken = match &self.projection {
-            None => out.put(doc),
+            None => out.put(doc)?,
             Some(p) => out.put_with(&mut |bytes| p.apply(doc, bytes))?,
         };
         if taken && let Some(left) = &mut self.left {

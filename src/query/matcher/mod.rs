@@ -259,7 +259,7 @@ fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<
         }
     }
     let mut found = None;
-    let matched = walk(doc, &leaf.path.parts, leaf.test.leaf_arrays(), None, &mut |e, outer| {
+    let matched = walk(doc, &leaf.path.parts, leaf.test.leaf_arrays(), &mut |e, outer| {
         meter::spend(1)?;
         let mut own = None;
         let passed = match e {

@@ -14,6 +14,7 @@
 //! path a.0   {a: [{x: 1}, 2]}       missing, {x: 1}    ("0" as a name in the document, then as the position)
 //! ```
 
+use document::path::Visited;
 use document::{Doc, Element, Result, meter};
 
 pub const ARRAY: u8 = 0x04;
@@ -93,6 +94,18 @@ fn units_passed(doc: Doc<'_>, found: Option<&Element<'_>>) -> usize {
     passed / BYTES_A_UNIT
 }
 
+/// Counts as work that a value is gone through so many times, where it is one for which that may be much.
+///
+/// # Errors
+/// Those of [`meter::spend`].
+#[inline]
+pub fn count_value(e: &Element<'_>, times: usize) -> Result<()> {
+    match e.value_bytes().len() {
+        bytes if bytes > LARGE_BYTES => meter::spend(bytes / BYTES_A_UNIT * times),
+        _ => Ok(()),
+    }
+}
+
 /// In a document no larger a field is found as fast as one is compared.
 const LARGE_BYTES: usize = 4096;
 /// Bytes of a document that are passed over in the time of a unit of work, when its fields are small.
@@ -107,74 +120,82 @@ pub fn inner<'d>(e: &Element<'d>) -> Doc<'d> {
 /// Receives a value (`None`: the path leads nowhere) and the position in the outermost array crossed; true stops the walk.
 pub type Visit<'v, 'd> = dyn FnMut(Option<Element<'d>>, Option<usize>) -> Result<bool> + 'v;
 
-/// Visits the values of a path until the visitor returns true; returns whether it did.
-pub fn walk<'d>(
-    doc: Doc<'d>,
-    parts: &[Part],
-    leaf: LeafArrays,
-    outer: Option<usize>,
-    visit: &mut Visit<'_, 'd>,
-) -> Result<bool> {
-    let (mut doc, mut parts) = (doc, parts);
-    while let Some((first, rest)) = parts.split_first() {
-        let found = find(doc, &first.name);
-        count_passed(doc, found.as_ref())?;
-        let Some(e) = found else { return visit(None, outer) };
-        match e.tag() {
-            ARRAY => return walk_array(e, rest, leaf, outer, visit),
-            _ if rest.is_empty() => return visit(Some(e), outer),
-            DOCUMENT => doc = inner(&e),
-            _ => return visit(None, outer),
-        }
-        parts = rest;
-    }
-    visit(None, outer)
+/// Visits the values of a path until the visitor returns true; returns whether it did. What a path of many positions leads to in
+/// several ways may be visited once only.
+///
+/// # Errors
+/// Those of the visitor and of [`meter::spend`].
+pub fn walk<'d>(doc: Doc<'d>, parts: &[Part], leaf: LeafArrays, visit: &mut Visit<'_, 'd>) -> Result<bool> {
+    Walk { leaf, visited: None, visit }.document(doc, parts, None)
 }
 
-fn walk_array<'d>(
-    array: Element<'d>,
-    rest: &[Part],
+/// Items of an array that are passed over in the time of a unit of work.
+pub const ITEMS_A_UNIT: usize = 16;
+
+struct Walk<'v, 'd> {
     leaf: LeafArrays,
-    outer: Option<usize>,
-    visit: &mut Visit<'_, 'd>,
-) -> Result<bool> {
-    if rest.is_empty() && leaf == LeafArrays::Whole {
-        return visit(Some(array), outer);
+    /// Set at the first array.
+    visited: Option<Visited>,
+    visit: &'v mut Visit<'v, 'd>,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn document(&mut self, doc: Doc<'d>, parts: &[Part], outer: Option<usize>) -> Result<bool> {
+        let (mut doc, mut parts) = (doc, parts);
+        while let Some((first, rest)) = parts.split_first() {
+            let found = find(doc, &first.name);
+            count_passed(doc, found.as_ref())?;
+            let Some(e) = found else { return (self.visit)(None, outer) };
+            match e.tag() {
+                ARRAY => return self.array(e, rest, outer),
+                _ if rest.is_empty() => return (self.visit)(Some(e), outer),
+                DOCUMENT => doc = inner(&e),
+                _ => return (self.visit)(None, outer),
+            }
+            parts = rest;
+        }
+        (self.visit)(None, outer)
     }
-    for (i, item) in inner(&array).iter().enumerate() {
-        let position = outer.or(Some(i));
-        let found = match rest {
-            [] => visit(Some(item), position)?,
-            _ => walk_item(item, i, rest, leaf, outer, visit)?,
-        };
-        if found {
+
+    fn array(&mut self, array: Element<'d>, rest: &[Part], outer: Option<usize>) -> Result<bool> {
+        let positions = || rest.iter().filter(|part| part.index.is_some()).count();
+        let visited = self.visited.get_or_insert_with(|| Visited::by_positions(positions()));
+        if !visited.enter(inner(&array), rest.len()) {
+            return Ok(false);
+        }
+        if rest.is_empty() && self.leaf == LeafArrays::Whole {
+            return (self.visit)(Some(array), outer);
+        }
+        for (i, item) in inner(&array).iter().enumerate() {
+            if i % ITEMS_A_UNIT == ITEMS_A_UNIT - 1 {
+                meter::spend(1)?;
+            }
+            let found = match rest {
+                [] => (self.visit)(Some(item), outer.or(Some(i)))?,
+                _ => self.item(item, i, rest, outer)?,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        // A path that continues leads nowhere from the array itself.
+        if rest.is_empty() { (self.visit)(Some(array), outer) } else { Ok(false) }
+    }
+
+    fn item(&mut self, item: Element<'d>, i: usize, rest: &[Part], outer: Option<usize>) -> Result<bool> {
+        let here = rest[0].index == Some(i);
+        if item.tag() == DOCUMENT && self.document(inner(&item), rest, outer.or(Some(i)))? {
             return Ok(true);
         }
-    }
-    // A path that continues leads nowhere from the array itself.
-    if rest.is_empty() { visit(Some(array), outer) } else { Ok(false) }
-}
-
-fn walk_item<'d>(
-    item: Element<'d>,
-    i: usize,
-    rest: &[Part],
-    leaf: LeafArrays,
-    outer: Option<usize>,
-    visit: &mut Visit<'_, 'd>,
-) -> Result<bool> {
-    let here = rest[0].index == Some(i);
-    if item.tag() == DOCUMENT && walk(inner(&item), rest, leaf, outer.or(Some(i)), visit)? {
-        return Ok(true);
-    }
-    if !here {
-        return Ok(false);
-    }
-    // A position written in the path is no position found.
-    match (rest.len(), item.tag()) {
-        (1, _) => visit(Some(item), outer),
-        (_, DOCUMENT) => walk(inner(&item), &rest[1..], leaf, outer, visit),
-        (_, ARRAY) => walk_array(item, &rest[1..], leaf, outer, visit),
-        _ => Ok(false),
+        if !here {
+            return Ok(false);
+        }
+        // A position written in the path is no position found.
+        match (rest.len(), item.tag()) {
+            (1, _) => (self.visit)(Some(item), outer),
+            (_, DOCUMENT) => self.document(inner(&item), &rest[1..], outer),
+            (_, ARRAY) => self.array(item, &rest[1..], outer),
+            _ => Ok(false),
+        }
     }
 }

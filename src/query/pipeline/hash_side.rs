@@ -94,8 +94,8 @@ impl HashSide {
                     bytes += scratch.len() + KEY_BYTES;
                 }
             }
-            false
-        });
+            Ok(false)
+        })?;
         Ok(bytes + documents.push(d))
     }
     /// Moves all that is in memory to files.

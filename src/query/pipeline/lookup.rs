@@ -262,7 +262,10 @@ pub(super) fn key(v: &Value, c: &Collation) -> Vec<u8> {
 }
 
 /// The values of a local path that take part in an equality: elements of arrays; null when there is none.
-fn local_values(d: Doc<'_>, local: &FieldPath) -> Vec<Value> {
+///
+/// # Errors
+/// Those of [`meter::spend`].
+fn local_values(d: Doc<'_>, local: &FieldPath) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     path::for_each_leaf(d, &local.to_string(), &mut |v: Option<document::ValueRef<'_>>| {
         match v {
@@ -270,12 +273,12 @@ fn local_values(d: Doc<'_>, local: &FieldPath) -> Vec<Value> {
             Some(document::ValueRef::Array(items)) => out.extend(items.to_array()),
             Some(v) => out.push(v.to_value()),
         }
-        false
-    });
+        Ok(false)
+    })?;
     if out.is_empty() {
         out.push(Value::Null);
     }
-    out
+    Ok(out)
 }
 
 /// A filter for documents whose `foreign` equals one of the values. Regular expressions are compared, not matched.
@@ -435,7 +438,7 @@ impl RunningLookup {
             && let Some(d) = input.pop()
         {
             let mut own = Vec::new();
-            for v in local_values(d.doc(), local) {
+            for v in local_values(d.doc(), local)? {
                 meter::spend(1)?;
                 let k = key(&v, &run.collation);
                 asked.add(k.len());
@@ -570,7 +573,7 @@ impl RunningLookup {
         }
         let mut stages: Vec<Value> = plan.pipeline.iter().flatten().cloned().collect();
         if let Some((local, foreign)) = &plan.equality {
-            let filter = equals_any(foreign, local_values(d.doc(), local));
+            let filter = equals_any(foreign, local_values(d.doc(), local)?);
             // Documents that the pipeline itself brings along are filtered behind the stage that does.
             let at = usize::from(super::parse::begins_with(&stages, "$documents"));
             stages.insert(at, Value::Document(doc! {"$match": filter}));

@@ -391,7 +391,7 @@ pub(crate) fn meets_array(doc: Doc<'_>, path: &Path) -> bool {
     let mut met = false;
     // Nothing else in it fails than the end of the operation's time, which is seen elsewhere.
     let _ = meter::unbroken(|| {
-        walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, outer| {
+        walk(doc, &path.parts, LeafArrays::Whole, &mut |e, outer| {
             met |= outer.is_some() || e.is_some_and(|e| matches!(e.value(), ValueRef::Array(_)));
             Ok(met)
         })

@@ -130,15 +130,18 @@ impl Refusal<'_> {
     /// The values at the path, of an array its elements unless it counts as a `whole`; at most one more than are shown.
     fn considered(&self, path: &str, whole: bool) -> Option<Vec<ValueRef<'_>>> {
         let (mut values, mut exists) = (Vec::new(), false);
-        path::for_each_leaf(self.document, path, &mut |value| {
+        // An operation whose time ends here hears of it elsewhere.
+        let _ = path::for_each_leaf(self.document, path, &mut |value| {
             exists |= value.is_some();
+            let more = CONSIDERED_MAX + 1 - values.len();
             match value {
-                Some(ValueRef::Array(items)) if !whole => values.extend(items.iter().map(|e| e.value())),
+                Some(ValueRef::Array(items)) if !whole => {
+                    values.extend(items.iter().take(more).map(|e| e.value()))
+                }
                 other => values.extend(other),
             }
-            values.len() > CONSIDERED_MAX
+            Ok(values.len() > CONSIDERED_MAX)
         });
-        values.truncate(CONSIDERED_MAX + 1);
         exists.then_some(values)
     }
 

@@ -97,7 +97,7 @@ impl Near {
     /// Those of [`document::meter::spend`].
     pub fn distance_at(&self, path: &Path, doc: Doc<'_>) -> Result<Option<f64>> {
         let mut least: Option<f64> = None;
-        walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, _| {
+        walk(doc, &path.parts, LeafArrays::Whole, &mut |e, _| {
             let Some(e) = e else { return Ok(false) };
             if let Some(d) = self.distance_of(e.value())? {
                 least = Some(least.map_or(d, |l| l.min(d)));

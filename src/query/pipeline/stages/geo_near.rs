@@ -51,7 +51,7 @@ impl Stage for Running {
             return Ok(Flow::Continue);
         }
         let mut best: Option<(f64, Value)> = None;
-        walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, None, &mut |e, _| {
+        walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, &mut |e, _| {
             let Some(e) = e else { return Ok(false) };
             if let Some((distance, place)) = self.plan.near.nearest(e.value())?
                 && best.as_ref().is_none_or(|(b, _)| distance < *b)

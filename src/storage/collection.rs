@@ -11,7 +11,7 @@ use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, err};
 
 use crate::catalog::CollectionMeta;
 use crate::index::fill::{Unfilled, fill};
-use crate::index::keys::{KeyBuffer, same_at_paths};
+use crate::index::keys::{KeyBuffer, Keys, same_at_paths};
 use crate::index::{
     Index, IndexCursor, IndexInfo, IndexSpec, Met, SpecConflict, conflict, duplicate_key, read_record_id,
 };
@@ -231,13 +231,13 @@ impl Collection {
         FrozenCollection { snapshot: self.snapshot(), changes: self.records.changes().clone() }
     }
 
-    /// The keys of `doc` in all indexes that cover it. Errors: those of [`crate::index::keys::for_each_key`].
-    fn keys_of(&self, doc: Doc<'_>, keys: &mut KeyBuffer, news: &mut Vec<(usize, Met)>) -> Result<()> {
+    /// The keys of `doc` in all indexes that cover it. Errors: those of [`KeyBuffer::append_keys`].
+    fn keys_of(&self, doc: Doc<'_>, whose: Keys, plan: &mut InsertPlan) -> Result<()> {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
-                let met = keys.append_keys(slot, index.spec(), doc)?;
+                let met = plan.added.append_keys(slot, index.spec(), doc, whose)?;
                 if !index.info().met.holds(&met) {
-                    news.push((slot, met));
+                    plan.met.push((slot, met));
                 }
             }
         }
@@ -245,11 +245,11 @@ impl Collection {
     }
 
     /// The keys of `doc` in the unique indexes, as (slot, encoded key): what a transaction locks next to the record.
-    pub fn unique_keys(&self, doc: Doc<'_>) -> Result<Vec<(usize, Vec<u8>)>> {
+    pub fn unique_keys(&self, doc: Doc<'_>, whose: Keys) -> Result<Vec<(usize, Vec<u8>)>> {
         let mut keys = KeyBuffer::default();
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().unique() && index.spec().covers(doc) {
-                keys.append_keys(slot, index.spec(), doc)?;
+                keys.append_keys(slot, index.spec(), doc, whose)?;
             }
         }
         Ok(keys.iter().map(|(slot, key)| (slot, key.to_vec())).collect())
@@ -261,25 +261,30 @@ impl Collection {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
                 // They were computed without an error when it was written.
-                let computed = keys.append_keys(slot, index.spec(), doc);
+                let computed = keys.append_keys(slot, index.spec(), doc, Keys::Accepted);
                 debug_assert!(computed.is_ok());
             }
         }
         keys.iter().count()
     }
 
-    /// Errors: DuplicateKey (11000), and what the keys of the document may give (171, 16766, 16746).
+    /// Plans putting in a document that was accepted before. Errors: DuplicateKey (11000), and what the keys of the document may give
+    /// (171, 16766, 16746).
     pub fn prepare_insert(&self, doc: Doc<'_>) -> Result<InsertPlan> {
         let mut plan = InsertPlan::default();
-        self.prepare_insert_into(doc, &mut plan)?;
+        self.plan_insert(doc, Keys::Accepted, &mut plan)?;
         Ok(plan)
     }
 
-    /// As [`Collection::prepare_insert`], reusing the memory of an old plan.
+    /// The same of a document that is offered, reusing the memory of an old plan. Moreover its keys may be too many (201, 16732, 16733).
     pub fn prepare_insert_into(&self, doc: Doc<'_>, plan: &mut InsertPlan) -> Result<()> {
+        self.plan_insert(doc, Keys::Offered, plan)
+    }
+
+    fn plan_insert(&self, doc: Doc<'_>, keys: Keys, plan: &mut InsertPlan) -> Result<()> {
         plan.added.clear();
         plan.met.clear();
-        self.keys_of(doc, &mut plan.added, &mut plan.met)?;
+        self.keys_of(doc, keys, plan)?;
         if self.is_clustered() {
             check_record_id(doc)?;
         }
@@ -325,11 +330,21 @@ impl Collection {
         let Some(old) = self.get(record) else {
             bail!(INTERNAL_ERROR, "record {record} is not in {}", self.ns())
         };
-        self.prepare_update_of(record, old, new)
+        self.plan_update(record, (old, new), Keys::Accepted)
     }
 
-    /// As [`Collection::prepare_update`], `old` being the document at `record`.
+    /// As [`Collection::prepare_update`], `old` being the document at `record` and `new` one that is offered. Errors as
+    /// [`Collection::prepare_insert_into`].
     pub fn prepare_update_of(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<UpdatePlan> {
+        self.plan_update(record, (old, new), Keys::Offered)
+    }
+
+    fn plan_update(
+        &self,
+        record: RecordId,
+        (old, new): (Doc<'_>, Doc<'_>),
+        keys: Keys,
+    ) -> Result<UpdatePlan> {
         let mut plan = UpdatePlan::default();
         let (mut before, mut after) = (KeyBuffer::default(), KeyBuffer::default());
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
@@ -342,7 +357,7 @@ impl Collection {
             after.clear();
             if was
                 && will
-                && let Some(met) = after.append_grown_keys(slot, spec, old, new)?
+                && let Some(met) = after.append_grown_keys(slot, spec, (old, new), keys)?
             {
                 if !index.info().met.holds(&met) {
                     plan.met.push((slot, met));
@@ -351,10 +366,10 @@ impl Collection {
                 continue;
             }
             if was {
-                before.append_keys(slot, spec, old)?;
+                before.append_keys(slot, spec, old, Keys::Accepted)?;
             }
             if will {
-                let met = after.append_keys(slot, spec, new)?;
+                let met = after.append_keys(slot, spec, new, keys)?;
                 if !index.info().met.holds(&met) {
                     plan.met.push((slot, met));
                 }
@@ -381,7 +396,7 @@ impl Collection {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
                 // The same keys were computed without an error when the document was written.
-                let computed = self.scratch.append_keys(slot, index.spec(), doc);
+                let computed = self.scratch.append_keys(slot, index.spec(), doc, Keys::Accepted);
                 debug_assert!(computed.is_ok());
             }
         }
@@ -414,13 +429,22 @@ impl Collection {
     /// that are not small use [`crate::index::IndexBuild`]. Errors: as [`Collection::check_index`] and
     /// [`Collection::prepare_insert`]; on an error nothing has changed.
     pub fn create_index(&mut self, spec: IndexSpec) -> Result<bool> {
+        self.add_index(spec, Keys::Accepted)
+    }
+
+    /// As [`Collection::create_index`], of an index that is offered: a document's keys in it may be too many.
+    pub fn create_offered_index(&mut self, spec: IndexSpec) -> Result<bool> {
+        self.add_index(spec, Keys::Offered)
+    }
+
+    fn add_index(&mut self, spec: IndexSpec, keys: Keys) -> Result<bool> {
         if self.check_index(&spec)? == SpecConflict::Identical {
             return Ok(false);
         }
         let slot = self.indexes.len();
         self.indexes.push(Index::new(spec));
         if slot < self.maintained()
-            && let Err(error) = self.fill_indexes(slot)
+            && let Err(error) = self.fill_indexes(slot, keys)
         {
             self.indexes.truncate(slot);
             return Err(error);
@@ -429,10 +453,10 @@ impl Collection {
     }
 
     /// Fills the indexes that are maintained, from slot `first` on, which are empty. Uses all cores.
-    fn fill_indexes(&mut self, first: usize) -> Result<()> {
+    fn fill_indexes(&mut self, first: usize, keys: Keys) -> Result<()> {
         let specs: Vec<IndexSpec> =
             self.indexes[first..self.maintained()].iter().map(|i| i.spec().clone()).collect();
-        let filled = fill(&self.records.snapshot(), self.records.next_id(), &specs);
+        let filled = fill(&self.records.snapshot(), self.records.next_id(), &specs, keys);
         let filled = filled.map_err(|unfilled| match unfilled {
             Unfilled::Key(error) => error,
             Unfilled::Taken(at, key, record) => self.taken(&specs[at], &key, record),
@@ -465,7 +489,7 @@ impl Collection {
     /// Fills the indexes that were not maintained, and maintains all again.
     pub fn catch_up_indexes(&mut self) -> Result<()> {
         match std::mem::take(&mut self.deferred) {
-            true => self.fill_indexes(1),
+            true => self.fill_indexes(1, Keys::Accepted),
             false => Ok(()),
         }
     }
@@ -600,7 +624,7 @@ impl Collection {
     }
     /// Fills the maintained indexes from loaded records.
     pub(crate) fn fill_maintained(&mut self) -> Result<()> {
-        self.fill_indexes(0)
+        self.fill_indexes(0, Keys::Accepted)
     }
     /// Fills the indexes from loaded records: `specs` replace those the collection has, all of them or the one on `_id`.
     pub fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>, all: bool) -> Result<()> {

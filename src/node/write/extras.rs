@@ -188,7 +188,7 @@ impl WriteUnit<'_> {
                 "Cannot create new indexes on existing collection {ns} in a multi-document transaction."
             );
         }
-        if !c.create_index(spec)? {
+        if !c.create_offered_index(spec)? {
             return Ok(false);
         }
         self.command(Some(uuid), o, None, false);

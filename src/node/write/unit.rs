@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use storage::collection::UpdatePlan;
 use storage::entry::{Draft, Entry, O2, Op};
+use storage::index::Keys;
 use storage::log::Appended;
 use storage::{Collection, CollectionMeta, RecordId};
 
@@ -238,7 +239,7 @@ impl<'a> WriteUnit<'a> {
             return Ok(());
         }
         let Some(collection) = &self.state.collection else { return Ok(()) };
-        let (uuid, keys) = (collection.uuid(), collection.unique_keys(doc)?);
+        let (uuid, keys) = (collection.uuid(), collection.unique_keys(doc, Keys::Offered)?);
         match &mut self.part {
             Some(part) => part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice()))),
             None => self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key))),
@@ -253,7 +254,7 @@ impl<'a> WriteUnit<'a> {
         let Some(collection) = self.collection() else { return Ok(()) };
         let uuid = collection.uuid();
         self.refuse_locked([Lock::Record(uuid, record)])?;
-        let keys = new.map(|new| collection.unique_keys(new)).transpose()?.unwrap_or_default();
+        let keys = new.map(|new| collection.unique_keys(new, Keys::Offered)).transpose()?.unwrap_or_default();
         self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)))
     }
 
@@ -501,7 +502,7 @@ impl<'a> WriteUnit<'a> {
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
         if self.part.is_some() {
-            let keys = collection.unique_keys(old.doc())?;
+            let keys = collection.unique_keys(old.doc(), Keys::Accepted)?;
             if let Some(part) = &mut self.part {
                 part.lock_record(record)?;
                 part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice())))?;

@@ -15,7 +15,7 @@ use std::ops::Bound;
 
 use document::{Doc, Result, bail, err, meter};
 
-use super::keys::KeyBuffer;
+use super::keys::{KeyBuffer, Keys};
 use super::{Index, IndexSpec, SpecConflict, duplicate_key, read_record_id};
 use crate::collection::Collection;
 use crate::record_store::RecordId;
@@ -129,7 +129,7 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        let met = self.keys.append_keys(0, &self.index.info.spec, doc)?;
+        let met = self.keys.append_keys(0, &self.index.info.spec, doc, Keys::Offered)?;
         self.index.note(&met);
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
@@ -152,7 +152,7 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        self.keys.append_keys(0, &self.index.info.spec, doc)?;
+        self.keys.append_keys(0, &self.index.info.spec, doc, Keys::Accepted)?;
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
             if self.index.spec().unique() {

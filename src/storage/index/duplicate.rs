@@ -19,6 +19,7 @@ pub(crate) fn duplicate_key(ns: &str, spec: &IndexSpec, doc: Doc<'_>, key: &[u8]
         if encoded == key && values.is_empty() {
             values = key_value(spec, components);
         }
+        Ok(())
     });
     debug_assert!(found.is_ok(), "the keys of this document were computed a moment ago");
     let mut text = format!("E11000 duplicate key error collection: {ns} index: {} ", spec.name());

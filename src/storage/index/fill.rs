@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use document::{Doc, Result};
 
 use super::IndexSpec;
-use super::keys::{KeyBuffer, Met, RECORD_ID_ROOM};
+use super::keys::{KeyBuffer, Keys, Met, RECORD_ID_ROOM};
 use crate::parallel::in_order;
 use crate::record_store::{RecordCursor, RecordId};
 use crate::tree::{Snapshot, Tree};
@@ -65,13 +65,13 @@ impl Run {
         spec: &IndexSpec,
         record: RecordId,
         doc: Doc<'_>,
-        buffer: &mut KeyBuffer,
+        (buffer, keys): (&mut KeyBuffer, Keys),
     ) -> Result<()> {
         if !spec.covers(doc) {
             return Ok(());
         }
         buffer.clear();
-        self.met.merge(&buffer.append_keys(0, spec, doc)?);
+        self.met.merge(&buffer.append_keys(0, spec, doc, keys)?);
         for (_, key) in buffer.iter() {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(key);
@@ -102,17 +102,18 @@ fn prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// Fills an index for each of `specs` from `records`, whose ids are below `next`.
+/// Fills an index for each of `specs` from `records`, whose ids are below `next` and whose keys are accepted already or offered.
 pub(crate) fn fill(
     records: &Snapshot,
     next: RecordId,
     specs: &[IndexSpec],
+    keys: Keys,
 ) -> std::result::Result<Vec<Filled>, Unfilled> {
     let starts: Vec<RecordId> = (0..next).step_by(RUN as usize).collect();
     let mut runs: Vec<Vec<Run>> = specs.iter().map(|_| Vec::with_capacity(starts.len())).collect();
     in_order(
         &starts,
-        |start| read_runs(records, *start, specs).map_err(Unfilled::Key),
+        |start| read_runs(records, *start, specs, keys).map_err(Unfilled::Key),
         |_, read| {
             runs.iter_mut().zip(read).for_each(|(runs, run)| runs.push(run));
             Ok(())
@@ -132,14 +133,14 @@ pub(crate) fn fill(
 }
 
 /// The runs of the records from `start` on, one for each index.
-fn read_runs(records: &Snapshot, start: RecordId, specs: &[IndexSpec]) -> Result<Vec<Run>> {
+fn read_runs(records: &Snapshot, start: RecordId, specs: &[IndexSpec], keys: Keys) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = specs.iter().map(|_| Run::default()).collect();
     let mut buffer = KeyBuffer::default();
     let mut cursor = RecordCursor::new(records.cursor());
     let mut at = cursor.seek(start);
     while let Some((record, doc)) = at.filter(|(record, _)| record - start < RUN) {
         for (spec, run) in specs.iter().zip(&mut runs) {
-            run.add(spec, record, doc, &mut buffer)?;
+            run.add(spec, record, doc, (&mut buffer, keys))?;
         }
         at = cursor.next();
     }

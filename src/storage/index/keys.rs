@@ -57,6 +57,25 @@ impl Met {
     }
 }
 
+/// Whose keys they are, which decides whether they may be too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Of a document or an index that a client offers, which may be refused.
+    Offered,
+    /// Of a document that is in an index, or that the log says was accepted. It is removed or put in again whatever it has.
+    Accepted,
+}
+
+/// Receives the components of a key. An error ends the search for further keys.
+pub(super) type Emit<'e, 'd> = dyn FnMut(&[ValueRef<'d>]) -> Result<()> + 'e;
+/// The same, of components that live no longer than the call.
+pub(super) type EmitAny<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<()> + 'e;
+
+/// Bytes that the keys of a document may take in one index: an array has a key for each element, and each repeats the other fields.
+const KEY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// `indexMaxNumGeneratedKeysPerDocument`, which limits the keys of places only.
+const KEYS_OF_PLACES_MAX: usize = 100_000;
+
 /// Room for the record id after each key.
 pub(crate) const RECORD_ID_ROOM: usize = 8;
 
@@ -97,8 +116,18 @@ impl KeyBuffer {
     /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; what was met on the way.
     /// A partial index's filter is not asked. The work is not broken off where the operation's time ends: what takes keys out must find all
     /// that were put in.
-    pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<Met> {
-        let met = self.append(slot, spec, &mut |push| for_each_of_kind(spec, doc, push).map(Some))?;
+    ///
+    /// # Errors
+    /// Those of [`for_each_key`]; of those offered also CannotBuildIndexKeys (201) for too many, and in a text index 16732 and 16733.
+    pub(crate) fn append_keys(
+        &mut self,
+        slot: usize,
+        spec: &IndexSpec,
+        doc: Doc<'_>,
+        keys: Keys,
+    ) -> Result<Met> {
+        let each = &mut |push: &mut EmitAny<'_>| for_each_of_kind(spec, doc, keys, push).map(Some);
+        let met = self.append(slot, (spec, doc, keys), each)?;
         Ok(met.unwrap_or_default())
     }
 
@@ -108,20 +137,21 @@ impl KeyBuffer {
         &mut self,
         slot: usize,
         spec: &IndexSpec,
-        old: Doc<'_>,
-        new: Doc<'_>,
+        (old, new): (Doc<'_>, Doc<'_>),
+        keys: Keys,
     ) -> Result<Option<Met>> {
         let Some(layout) = spec.layout().filter(|_| !spec.unique()) else { return Ok(None) };
-        self.append(slot, spec, &mut |push| places::for_each_grown_key(spec, layout, (old, new), push))
+        let each = &mut |push: &mut EmitAny<'_>| places::for_each_grown_key(spec, layout, (old, new), push);
+        self.append(slot, (spec, new, keys), each)
     }
 
     fn append(
         &mut self,
         slot: usize,
-        spec: &IndexSpec,
-        each: &mut dyn FnMut(&mut dyn FnMut(&[ValueRef<'_>])) -> Result<Option<Met>>,
+        (spec, doc, keys): (&IndexSpec, Doc<'_>, Keys),
+        each: &mut dyn FnMut(&mut EmitAny<'_>) -> Result<Option<Met>>,
     ) -> Result<Option<Met>> {
-        let first = self.keys.len();
+        let (first, first_byte) = (self.keys.len(), self.bytes.len());
         let mut kinds = Kinds::default();
         let mut push = |components: &[ValueRef<'_>]| {
             components.iter().enumerate().for_each(|(i, v)| kinds.note(i, *v));
@@ -130,6 +160,12 @@ impl KeyBuffer {
             let end = self.bytes.len();
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
+            match keys {
+                Keys::Offered => {
+                    check_room(spec, doc, self.keys.len() - first, self.bytes.len() - first_byte)
+                }
+                Keys::Accepted => Ok(()),
+            }
         };
         let met = meter::unbroken(|| each(&mut push))?;
         if self.keys.len() - first > 1 {
@@ -149,19 +185,40 @@ impl KeyBuffer {
     }
 }
 
+/// Whether a document may have so many keys, with so many bytes, in an index.
+fn check_room(spec: &IndexSpec, doc: Doc<'_>, keys: usize, bytes: usize) -> Result<()> {
+    if keys > KEYS_OF_PLACES_MAX && spec.layout().is_some() {
+        bail!(
+            CANNOT_BUILD_INDEX_KEYS,
+            "Insert of geo object exceeded maximum number of generated keys: {}",
+            document::shell::document(&doc.to_document())
+        );
+    }
+    if bytes > KEY_BYTES_MAX {
+        let id = doc.get("_id").map_or(Value::Null, |id| id.to_value());
+        bail!(
+            CANNOT_BUILD_INDEX_KEYS,
+            "the keys of one document in index '{}' take more than {KEY_BYTES_MAX} bytes: _id {}",
+            spec.name(),
+            document::shell::value(&id)
+        );
+    }
+    Ok(())
+}
+
 /// Whether a document that the index covers has keys in it.
 ///
 /// # Errors
 /// Those with which it would be refused when it is written, and those of [`meter::spend`].
 pub fn check(spec: &IndexSpec, doc: Doc<'_>) -> Result<()> {
-    for_each_of_kind(spec, doc, &mut |_| ()).map(drop)
+    for_each_of_kind(spec, doc, Keys::Offered, &mut |_| Ok(())).map(drop)
 }
 
 /// Calls `f` with the components of each key of `doc`, whatever the kind of the index.
-fn for_each_of_kind(spec: &IndexSpec, doc: Doc<'_>, f: &mut dyn FnMut(&[ValueRef<'_>])) -> Result<Met> {
+fn for_each_of_kind(spec: &IndexSpec, doc: Doc<'_>, keys: Keys, f: &mut EmitAny<'_>) -> Result<Met> {
     let several = Met { multikey: true, ..Met::default() };
     match (spec.text(), spec.wildcard()) {
-        (Some(index), _) => super::text::for_each_key(spec, index, doc, f).map(|()| several),
+        (Some(index), _) => super::text::for_each_key(spec, index, doc, keys, f).map(|()| several),
         (_, Some(wildcard)) => wildcard.for_each_key(doc, f).map(|()| several),
         _ => for_each_key(spec, doc, &mut |components| f(components)),
     }
@@ -176,8 +233,9 @@ pub fn shown(spec: &IndexSpec, doc: Doc<'_>, key: &[u8]) -> Option<Document> {
         if found.is_none() && bytes == key {
             found = Some(named(spec, components));
         }
+        Ok(())
     };
-    for_each_of_kind(spec, doc, look).ok()?;
+    for_each_of_kind(spec, doc, Keys::Accepted, look).ok()?;
     found
 }
 
@@ -233,7 +291,7 @@ pub(crate) fn hashed(spec: &IndexSpec, value: ValueRef<'_>) -> i64 {
 /// Calls `f` with the components of each key of `doc`; a key may come more than once. Tells of the arrays met.
 /// Keys that a sparse index leaves out do not come. Errors: CannotIndexParallelArrays (171), 16766 for an array in a
 /// hashed field, 16746 for a number that is both a position and a field name.
-pub fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut dyn FnMut(&[ValueRef<'d>])) -> Result<Met> {
+pub(super) fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut Emit<'_, 'd>) -> Result<Met> {
     match spec.layout() {
         Some(layout) => places::for_each_key(spec, layout, doc, f),
         None => for_each_plain_key(spec.fields(), spec.sparse(), doc, f).map(Met::of_arrays),
@@ -245,7 +303,7 @@ pub(super) fn for_each_plain_key<'d>(
     fields: &[KeyField],
     sparse: bool,
     doc: Doc<'d>,
-    f: &mut dyn FnMut(&[ValueRef<'d>]),
+    f: &mut Emit<'_, 'd>,
 ) -> Result<MultikeyPaths> {
     if let [field] = fields
         && let [name] = field.names.as_slice()
@@ -253,7 +311,7 @@ pub(super) fn for_each_plain_key<'d>(
         let value = doc.get(name);
         if !matches!(value, Some(ValueRef::Array(_))) {
             if value.is_some() || !sparse {
-                f(&[value.unwrap_or(ValueRef::Null)]);
+                f(&[value.unwrap_or(ValueRef::Null)])?;
             }
             return Ok(MultikeyPaths::default());
         }
@@ -282,7 +340,7 @@ enum Found<'d> {
 struct Walk<'w, 'd> {
     fields: &'w [KeyField],
     sparse: bool,
-    emit: &'w mut dyn FnMut(&[ValueRef<'d>]),
+    emit: &'w mut Emit<'w, 'd>,
     arrays: MultikeyPaths,
 }
 
@@ -318,9 +376,8 @@ impl<'d> Walk<'_, 'd> {
         }
         match array {
             None => self.finish(&fields, missing),
-            Some((array, _)) => return self.expand_array(array, &fields, &through, missing),
+            Some((array, _)) => self.expand_array(array, &fields, &through, missing),
         }
-        Ok(())
     }
 
     fn expand_array(
@@ -363,9 +420,9 @@ impl<'d> Walk<'_, 'd> {
         self.expand(inside, fields, missing)
     }
 
-    fn finish(&mut self, fields: &[Progress<'d>], missing: usize) {
+    fn finish(&mut self, fields: &[Progress<'d>], missing: usize) -> Result<()> {
         if self.sparse && missing == fields.len() {
-            return;
+            return Ok(());
         }
         let component = |p: &Progress<'d>| match p {
             Progress::Fixed(value) => *value,

@@ -33,7 +33,7 @@ pub use check::KeysOfDocument;
 pub(crate) use cursor::read_record_id;
 pub use cursor::{IndexCursor, IndexEntry, prefix_end};
 pub(crate) use duplicate::duplicate_key;
-pub use keys::Met;
+pub use keys::{Keys, Met};
 pub use spec::{
     FieldKind, IndexSpec, KeyField, MEASURED, PredicateFactory, SpecConflict, conflict, default_name,
     no_partial_indexes, validate_key_pattern,

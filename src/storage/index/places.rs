@@ -13,7 +13,7 @@ use geo::cells::Layout;
 use geo::region::is_geojson;
 use geo::{Geometry, geojson, legacy};
 
-use super::keys::{Met, for_each_plain_key, same_at_path};
+use super::keys::{Emit, Met, for_each_plain_key, same_at_path};
 use super::spec::{FieldKind, IndexSpec};
 
 /// Calls `f` with the components of each key of `doc`. Tells whether there may be several, and of the arrays met.
@@ -24,7 +24,7 @@ pub(super) fn for_each_key<'d>(
     spec: &IndexSpec,
     layout: &Layout,
     doc: Doc<'d>,
-    f: &mut dyn FnMut(&[ValueRef<'d>]),
+    f: &mut Emit<'_, 'd>,
 ) -> Result<Met> {
     for_each_key_behind(spec, layout, doc, 0, f)
 }
@@ -35,7 +35,7 @@ fn for_each_key_behind<'d>(
     layout: &Layout,
     doc: Doc<'d>,
     rows_passed: usize,
-    f: &mut dyn FnMut(&[ValueRef<'d>]),
+    f: &mut Emit<'_, 'd>,
 ) -> Result<Met> {
     let mut arrays = MultikeyPaths::default();
     let mut cells: Vec<Vec<i64>> = Vec::new();
@@ -62,7 +62,7 @@ fn for_each_key_behind<'d>(
     let several = cells.iter().any(|c| c.len() > 1);
     let plain_arrays = for_each_plain_key(spec.plain_fields(), false, doc, &mut |plain| {
         let mut components = Vec::with_capacity(spec.fields().len());
-        combine(spec, &cells, plain, &mut components, f);
+        combine(spec, &cells, plain, &mut components, f)
     })?;
     let plain = spec.fields().iter().enumerate().filter(|(_, field)| !field.kind.is_place());
     arrays.merge(&plain_arrays.renumbered(plain.map(|(at, _)| at)));
@@ -78,7 +78,7 @@ pub(super) fn for_each_grown_key<'d>(
     spec: &IndexSpec,
     layout: &Layout,
     (old, new): (Doc<'_>, Doc<'d>),
-    f: &mut dyn FnMut(&[ValueRef<'d>]),
+    f: &mut Emit<'_, 'd>,
 ) -> Result<Option<Met>> {
     // Of several places a document has every combination.
     let mut places = spec.fields().iter().filter(|field| field.kind.is_place()).map(|field| field.kind);
@@ -99,8 +99,8 @@ fn combine<'d>(
     cells: &[Vec<i64>],
     plain: &[ValueRef<'d>],
     components: &mut Vec<ValueRef<'d>>,
-    f: &mut dyn FnMut(&[ValueRef<'d>]),
-) {
+    f: &mut Emit<'_, 'd>,
+) -> Result<()> {
     let Some(field) = spec.fields().get(components.len()) else { return f(components) };
     let before = &spec.fields()[..components.len()];
     let places = before.iter().filter(|field| field.kind.is_place()).count();
@@ -110,14 +110,15 @@ fn combine<'d>(
         let some: Vec<Option<i64>> = cells[places].iter().copied().map(Some).collect();
         for cell in if some.is_empty() { &none[..] } else { &some[..] } {
             components.push(cell.map_or(ValueRef::Null, ValueRef::Int64));
-            combine(spec, cells, plain, components, f);
+            combine(spec, cells, plain, components, f)?;
             components.pop();
         }
     } else {
         components.push(plain[before.len() - places]);
-        combine(spec, cells, plain, components, f);
+        combine(spec, cells, plain, components, f)?;
         components.pop();
     }
+    Ok(())
 }
 
 /// Calls `f` with each value at a path from its name at `at`, through arrays on the way, of which `note` hears; an array at its end is one value.

@@ -1,9 +1,10 @@
 //! Keys of documents, definitions and their errors.
 
-use document::{Document, Error, Value, array, codes, doc};
+use document::{DocBuf, Document, Error, Value, array, codes, doc};
 
 use super::keys::for_each_key;
 use super::*;
+use crate::{Collection, CollectionMeta, InsertPlan};
 
 fn spec(document: Document) -> IndexSpec {
     IndexSpec::parse(&document, &no_partial_indexes).unwrap()
@@ -18,6 +19,7 @@ fn keys(spec: &IndexSpec, document: Document) -> document::Result<(Value, bool)>
             [one] => one.clone(),
             _ => Value::Array(components),
         });
+        Ok(())
     })?;
     Ok((Value::Array(keys), met.multikey))
 }
@@ -131,7 +133,7 @@ fn definitions_conflict_as_in_the_real_server() {
 fn arrays_are_told_by_field_and_name() {
     let met = |key: Document, document: Document| {
         let spec = spec(doc! { "key": key.clone(), "name": "i" });
-        let met = for_each_key(&spec, document.to_doc_buf().doc(), &mut |_| {}).unwrap();
+        let met = for_each_key(&spec, document.to_doc_buf().doc(), &mut |_| Ok(())).unwrap();
         key.keys().enumerate().map(|(at, path)| met.arrays.on(at, path).join(" ")).collect::<Vec<_>>()
     };
     assert_eq!(met(doc! { "a": 1, "b.c": 1 }, doc! { "a": 1, "b": [{ "c": [2] }] }), ["", "b b.c"]);
@@ -152,4 +154,63 @@ fn a_place_that_cannot_be_indexed_is_shown_as_the_real_server_shows_documents() 
     );
     let shown = refused("2dsphere", array![200, 0]);
     assert!(shown.starts_with("Can't extract geo keys: { _id: 1, at: [ 200, 0 ] }  "), "{shown}");
+}
+
+/// A collection with an index.
+fn indexed(key: Document) -> Collection {
+    let mut collection = Collection::new(CollectionMeta::new("t.c", [1; 16]));
+    let spec = doc! { "key": key, "name": "i", "2dsphereIndexVersion": 3 };
+    collection.create_index(IndexSpec::parse(&spec, &no_partial_indexes).unwrap()).unwrap();
+    collection
+}
+
+fn numbers(count: i32) -> Value {
+    Value::Array((0..count).map(Value::from).collect())
+}
+
+/// What a document that is offered is refused for.
+fn offered(key: Document, document: &DocBuf) -> Result<(), i32> {
+    indexed(key).prepare_insert_into(document.doc(), &mut InsertPlan::default()).map_err(|e| e.code)
+}
+
+#[test]
+fn a_document_is_refused_for_its_keys_when_it_is_offered_and_never_once_it_was_accepted() {
+    let key = doc! { "a": 1, "x": 1 };
+    let large = doc! { "_id": 1, "a": "a".repeat(1 << 20), "x": numbers(70) }.to_doc_buf();
+    assert_eq!(offered(key.clone(), &large), Err(codes::CANNOT_BUILD_INDEX_KEYS));
+    let mut collection = indexed(key);
+    let plan = collection.prepare_insert(large.doc()).unwrap();
+    let record = collection.insert(plan, large.doc());
+    let less = doc! { "_id": 1, "a": "a", "x": 1 }.to_doc_buf();
+    let plan = collection.prepare_update_of(record, large.doc(), less.doc()).unwrap();
+    collection.update(record, plan, less.doc());
+    let more = collection.prepare_update_of(record, less.doc(), large.doc());
+    assert_eq!(more.err().map(|e| e.code), Some(codes::CANNOT_BUILD_INDEX_KEYS));
+    let plan = collection.prepare_update(record, large.doc()).unwrap();
+    collection.update(record, plan, large.doc());
+    let again = |name: &str| {
+        IndexSpec::parse(&doc! { "key": { "x": 1, "a": 1 }, "name": name }, &no_partial_indexes).unwrap()
+    };
+    let refused = collection.create_offered_index(again("offered"));
+    assert_eq!(refused.err().map(|e| e.code), Some(codes::CANNOT_BUILD_INDEX_KEYS));
+    assert!(collection.create_index(again("accepted")).unwrap());
+    assert!(collection.delete(record));
+}
+
+#[test]
+fn places_and_terms_are_limited_in_number_as_on_the_real_server() {
+    let place = |count| doc! { "at": [1, 2], "x": numbers(count) }.to_doc_buf();
+    let places = doc! { "at": "2dsphere", "x": 1 };
+    assert_eq!(offered(places.clone(), &place(100_000)), Ok(()));
+    assert_eq!(offered(places, &place(100_001)), Err(codes::CANNOT_BUILD_INDEX_KEYS));
+    assert_eq!(offered(doc! { "x": 1 }, &place(100_001)), Ok(()), "of plain fields there are any number");
+    let words = |count: i32| {
+        let words: Vec<String> = (0..count).map(|i| format!("w{i:07}")).collect();
+        doc! { "s": words.join(" ") }.to_doc_buf()
+    };
+    let text = || doc! { "s": "text" };
+    assert_eq!(offered(text(), &words(100_000)), Ok(()));
+    assert_eq!(offered(text(), &words(150_000)), Err(16733));
+    assert_eq!(offered(text(), &words(400_001)), Err(16732));
+    assert!(indexed(text()).prepare_insert(words(150_000).doc()).is_ok());
 }

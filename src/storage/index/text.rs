@@ -8,10 +8,11 @@
 //! ```
 //! A document without terms is not in the index.
 
+use super::keys::{EmitAny, Keys};
 use super::spec::{IndexSpec, KeyField};
 use document::fts::TextIndex;
 use document::path::is_position;
-use document::{Doc, Document, Result, Value, ValueRef, bail};
+use document::{Doc, DocWriter, Document, Error, Result, Value, ValueRef, bail, err};
 use std::collections::BTreeMap;
 
 /// The field of a key pattern that stands for the terms, and the one for their score.
@@ -19,6 +20,12 @@ pub const TERM: &str = "_fts";
 pub const SCORE: &str = "_ftsx";
 const VERSION: i32 = 3;
 const WEIGHT_MAX: f64 = 99_999.0;
+/// Terms that a document may have.
+const TERMS_MAX: usize = 400_000;
+/// Bytes that its keys may take, each as a document.
+const TERMS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longer terms count as shortened.
+const TERM_BYTES_MAX: usize = 256;
 
 /// Whether the key pattern is that of a text index.
 pub fn is_text(key: &Document) -> bool {
@@ -116,19 +123,31 @@ fn version(spec: &Document) -> Result<i32> {
 /// Calls `f` with the components of each key.
 ///
 /// # Errors
-/// CannotBuildIndexKeys (201) for an array in a field beside the text, or on the way to it; those of [`TextIndex::terms`].
+/// CannotBuildIndexKeys (201) for an array in a field beside the text, or on the way to it, 16732 and 16733 for too many terms, each only where
+/// they are offered; those of [`TextIndex::terms`] and of `f`.
 pub(crate) fn for_each_key(
     spec: &IndexSpec,
     index: &TextIndex,
     doc: Doc<'_>,
-    f: &mut dyn FnMut(&[ValueRef<'_>]),
+    keys: Keys,
+    f: &mut EmitAny<'_>,
 ) -> Result<()> {
     let mut beside = Vec::with_capacity(spec.fields().len());
     for field in spec.fields() {
         let own = matches!(field.path.as_str(), TERM | SCORE);
-        beside.push(if own { ValueRef::Null } else { value_beside(field, doc)? });
+        let value = if own { Some(ValueRef::Null) } else { value_beside(field, doc) };
+        match value {
+            Some(value) => beside.push(value),
+            None if keys == Keys::Offered => return Err(array_beside(field, doc)),
+            // What was accepted before such were refused is there as null.
+            None => beside.push(ValueRef::Null),
+        }
     }
-    for (term, score) in index.terms(doc)? {
+    let terms = index.terms(doc)?;
+    if keys == Keys::Offered {
+        check_terms(doc, &beside, &terms)?;
+    }
+    for (term, score) in terms {
         let mut components: Vec<ValueRef<'_>> = Vec::with_capacity(beside.len());
         for (field, value) in spec.fields().iter().zip(&beside) {
             components.push(match field.path.as_str() {
@@ -137,32 +156,54 @@ pub(crate) fn for_each_key(
                 _ => *value,
             });
         }
-        f(&components);
+        f(&components)?;
     }
     Ok(())
 }
 
-/// The value of a field beside the text; null where it is missing. A position leads to that element of an array, as in an index of plain keys.
-fn value_beside<'d>(field: &KeyField, doc: Doc<'d>) -> Result<ValueRef<'d>> {
+/// Whether a document may have these terms, each with the values beside them.
+fn check_terms(doc: Doc<'_>, beside: &[ValueRef<'_>], terms: &BTreeMap<String, f64>) -> Result<()> {
+    let id = || doc.element("_id").map_or(Value::Null, |id| id.value().to_value());
+    if terms.len() > TERMS_MAX {
+        bail!(
+            16732,
+            "too many unique keys for a single document to have a text index, max is {}_id: {}",
+            terms.len(),
+            document::shell::value(&id())
+        );
+    }
+    // A term and a score are two of the values beside, both null there and with an empty name each: 5 bytes more of the term, 8 of the score.
+    let around = DocWriter::build(|w| beside.iter().for_each(|v| w.value("", *v))).bytes().len() + 13;
+    let bytes: usize = terms.keys().map(|term| around + term.len().min(TERM_BYTES_MAX)).sum();
+    if bytes > TERMS_BYTES_MAX {
+        bail!(
+            16733,
+            "trying to index text where term list is too big, max is 4mb _id: {}",
+            document::shell::value(&id())
+        );
+    }
+    Ok(())
+}
+
+/// The value of a field beside the text, null where it is missing; nothing for an array, or below one. A position leads to that element of an
+/// array, as in an index of plain keys.
+fn value_beside<'d>(field: &KeyField, doc: Doc<'d>) -> Option<ValueRef<'d>> {
     let mut value = ValueRef::Document(doc);
     for name in &field.names {
         let found = match value {
             ValueRef::Document(d) => d.get(name),
             ValueRef::Array(items) if is_position(name) && items.get(name).is_some() => items.get(name),
-            ValueRef::Array(_) => return array_beside(field, doc),
+            ValueRef::Array(_) => return None,
             _ => None,
         };
-        let Some(found) = found else { return Ok(ValueRef::Null) };
+        let Some(found) = found else { return Some(ValueRef::Null) };
         value = found;
     }
-    match value {
-        ValueRef::Array(_) => array_beside(field, doc),
-        value => Ok(value),
-    }
+    (!matches!(value, ValueRef::Array(_))).then_some(value)
 }
 
-fn array_beside<T>(field: &KeyField, doc: Doc<'_>) -> Result<T> {
-    bail!(
+fn array_beside(field: &KeyField, doc: Doc<'_>) -> Error {
+    err!(
         CANNOT_BUILD_INDEX_KEYS,
         "Field '{}' of text index contains an array in document: {}",
         field.path,

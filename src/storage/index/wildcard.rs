@@ -7,7 +7,7 @@
 //! A document without a path in scope is not in the index, unless other fields stand beside: then it has one key whose path and
 //! value are MinKey, so that those fields alone can be searched. Fields beside the wildcard are never arrays.
 
-use super::keys::for_each_plain_key;
+use super::keys::{EmitAny, for_each_plain_key};
 use super::spec::{FieldKind, KeyField};
 use document::wildcard::Wildcard;
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, key_string};
@@ -95,12 +95,15 @@ impl WildcardIndex {
     /// Calls `f` with the components of each key: those of the fields, that of the wildcard being two.
     ///
     /// # Errors
-    /// 7246301 for an array in a field beside the wildcard.
-    pub(super) fn for_each_key(&self, doc: Doc<'_>, f: &mut dyn FnMut(&[ValueRef<'_>])) -> Result<()> {
+    /// 7246301 for an array in a field beside the wildcard, and those of `f`.
+    pub(super) fn for_each_key(&self, doc: Doc<'_>, f: &mut EmitAny<'_>) -> Result<()> {
         let mut beside = Vec::new();
         let multikey = !self.beside.is_empty()
-            && !for_each_plain_key(&self.beside, false, doc, &mut |values| beside = values.to_vec())?
-                .is_empty();
+            && !for_each_plain_key(&self.beside, false, doc, &mut |values| {
+                beside = values.to_vec();
+                Ok(())
+            })?
+            .is_empty();
         if multikey {
             bail!(
                 7246301,
@@ -108,15 +111,17 @@ impl WildcardIndex {
                 self.beside.iter().map(|f| f.path.as_str()).collect::<Vec<_>>().join(", ")
             );
         }
-        let mut any = false;
+        let (mut any, mut done) = (false, Ok(()));
         self.scope.for_each(doc, &mut |path, value| {
             any = true;
-            f(&self.components(&beside, ValueRef::String(path), value));
+            if done.is_ok() {
+                done = f(&self.components(&beside, ValueRef::String(path), value));
+            }
         });
         if !any && !beside.is_empty() {
-            f(&self.components(&beside, ValueRef::MinKey, ValueRef::MinKey));
+            return f(&self.components(&beside, ValueRef::MinKey, ValueRef::MinKey));
         }
-        Ok(())
+        done
     }
 
     fn components<'v>(

@@ -177,12 +177,18 @@ pub struct InSet {
 /// The types `$type` accepts.
 #[derive(Clone, Debug, Default)]
 pub struct TypeSet {
+    /// Each once.
     pub tags: Vec<u8>,
     /// The alias "number".
     pub any_number: bool,
 }
 
 impl TypeSet {
+    pub fn insert(&mut self, tag: u8) {
+        if !self.tags.contains(&tag) {
+            self.tags.push(tag);
+        }
+    }
     pub fn contains(&self, tag: u8) -> bool {
         (self.any_number && matches!(tag, 0x01 | 0x10 | 0x12 | 0x13)) || self.tags.contains(&tag)
     }

@@ -24,7 +24,7 @@ use crate::{ParseContext, QueryContext};
 use document::fts::TextQuery;
 use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, bail, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
-use path::{ARRAY, DOCUMENT, LeafArrays, count_passed, find, inner, walk};
+use path::{ARRAY, DOCUMENT, ITEMS_A_UNIT, LeafArrays, count_passed, count_value, find, inner, walk};
 use std::sync::Arc;
 
 /// A parsed filter.
@@ -280,15 +280,22 @@ fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<
 /// Whether one value passes; `$elemMatch` leaves the position of the element it found in `own`.
 fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bool> {
     match test {
-        Test::Compare(op, operand) => Ok(compare_matches(*op, operand, e)),
-        Test::In(set) => set.matches(e),
+        Test::Compare(op, operand) => {
+            count_value(e, 1)?;
+            Ok(compare_matches(*op, operand, e))
+        }
+        Test::In(set) => {
+            // As often as the list is halved.
+            count_value(e, 1 + set.values.len().checked_ilog2().unwrap_or(0) as usize)?;
+            set.matches(e)
+        }
         Test::Exists => Ok(true),
         Test::Type(types) => Ok(types.contains(e.tag())),
         Test::Regex(p) => {
             p.spend(e.value_bytes().len())?;
             p.matches(e)
         }
-        Test::Size(n) => Ok(e.tag() == ARRAY && inner(e).iter().count() as i64 == *n),
+        Test::Size(n) => has_size(e, *n),
         Test::ElemMatchObject(node) => elem_match(e, own, |item| match item.tag() {
             DOCUMENT | ARRAY => eval(node, inner(item), &mut None),
             _ => Ok(false),
@@ -299,6 +306,17 @@ fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bo
             test.matches(e)
         }
     }
+}
+
+/// Whether it is an array of so many elements.
+fn has_size(e: &Element<'_>, size: i64) -> Result<bool> {
+    let Ok(size) = usize::try_from(size) else { return Ok(false) };
+    if e.tag() != ARRAY {
+        return Ok(false);
+    }
+    // No more are counted than would be too many.
+    meter::spend(size.min(e.value_bytes().len()) / ITEMS_A_UNIT)?;
+    Ok(inner(e).iter().take(size.saturating_add(1)).count() == size)
 }
 
 fn elem_match(

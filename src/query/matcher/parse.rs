@@ -5,13 +5,17 @@ use crate::matcher::ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 use crate::matcher::ops::{self, Parse, PathInput};
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
-use document::{Doc, Element, Result, ValueRef, bail};
+use document::{Doc, Element, Result, ValueRef, bail, meter};
 use std::sync::Arc;
+
+/// The work of parsing one element of a filter, beside what it allocates.
+const UNITS_AN_ELEMENT: usize = 2;
 
 /// A whole filter: the conjunction of its fields.
 pub fn filter(doc: Doc<'_>, ctx: &QueryContext) -> Result<Node> {
     let mut nodes = Vec::new();
     for e in doc {
+        meter::spend(UNITS_AN_ELEMENT)?;
         nodes.push(if e.name_bytes().first() == Some(&b'$') { top(e, ctx)? } else { field(e, ctx)? });
     }
     Ok(Node::and(nodes))
@@ -57,6 +61,7 @@ fn field(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
 pub fn conditions(path: &str, d: Doc<'_>, ctx: &QueryContext) -> Result<Vec<Condition>> {
     let mut out = Vec::new();
     for e in d {
+        meter::spend(UNITS_AN_ELEMENT)?;
         let name = e.name();
         let input = PathInput { path, argument: e, siblings: d, ctx };
         match ops::find(ops::PATH_OPERATORS, name).map(|row| &row.parse) {

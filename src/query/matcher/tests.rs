@@ -219,6 +219,105 @@ fn equalities_are_given_to_the_planner_and_to_targeting() {
     let _ = array![1];
 }
 
+/// The units that asking a filter of a document takes, which does not match.
+fn units_of(filter: &Matcher, d: Document) -> i64 {
+    let d = d.to_doc_buf();
+    document::meter::within(&mut document::meter::Oversight::default(), || {
+        let before = document::meter::spent();
+        assert!(!filter.matches(d.doc()).unwrap());
+        document::meter::spent() - before
+    })
+}
+
+fn numbers(count: i32) -> Value {
+    Value::Array((0..count).map(Value::from).collect())
+}
+
+#[test]
+fn a_path_of_many_positions_is_walked_in_the_time_of_its_places_and_not_of_its_ways() {
+    // To the innermost array lead as many ways as Fibonacci's eighty-fifth number has.
+    let inner = |inside: Value, _| Value::from(vec![Value::Document(doc! {"0": inside})]);
+    let d = || doc! {"a": (0..85).fold(Value::from(1), inner)};
+    let filter = |names: usize, value: i32| {
+        let path = format!("a{}", ".0".repeat(names));
+        matcher(doc! {path: value}).unwrap()
+    };
+    let units = units_of(&filter(150, 2), d());
+    assert!(units < 50_000, "{units}");
+    let holds = |names: usize| filter(names, 1).matches(d().to_doc_buf().doc()).unwrap();
+    assert!(holds(85) && holds(120) && holds(170));
+    assert!(!holds(84) && !holds(171));
+}
+
+#[test]
+fn bits_are_compared_by_the_bytes_of_a_mask() {
+    let bytes = |bytes: &[u8]| Value::Binary(document::Binary { subtype: 0, bytes: bytes.to_vec() });
+    let mask = |operator: &str, mask: &[u8]| doc! {"a": doc! {operator: bytes(mask)}};
+    script(vec![
+        (
+            mask("$bitsAllSet", &[5, 0, 0]),
+            vec![doc! {"a": 7}, doc! {"a": bytes(&[5])}, doc! {"a": -1}],
+            vec![doc! {"a": 4}, doc! {"a": bytes(&[0, 5])}, doc! {"a": "x"}],
+        ),
+        (mask("$bitsAllSet", &[0; 9]), vec![doc! {"a": 0}], vec![doc! {"a": 0.5}]),
+        (mask("$bitsAllSet", &[0, 0, 0, 0, 0, 0, 0, 0, 1]), vec![doc! {"a": -1}], vec![doc! {"a": i64::MAX}]),
+        (
+            mask("$bitsAllClear", &[0, 1]),
+            vec![doc! {"a": 255}, doc! {"a": bytes(&[9])}],
+            vec![doc! {"a": 256}],
+        ),
+        (mask("$bitsAnySet", &[3]), vec![doc! {"a": 2}], vec![doc! {"a": 4}]),
+        (mask("$bitsAnyClear", &[3, 0]), vec![doc! {"a": 2}, doc! {"a": bytes(&[])}], vec![doc! {"a": 3}]),
+    ]);
+    let shown = render::node(matcher(mask("$bitsAnySet", &[3, 1])).unwrap().root());
+    assert!(format!("{shown:?}").contains("[Int64(0), Int64(1), Int64(8)]"), "{shown:?}");
+    let long = matcher(mask("$bitsAnySet", &vec![0xFF; 1 << 20])).unwrap();
+    assert!(units_of(&long, doc! {"a": bytes(&[])}) > (1 << 20) / 128);
+}
+
+/// Otherwise a filter of many tests looks at its deadline once for all of them.
+#[test]
+fn what_a_test_goes_through_counts_as_work() {
+    const MANY: i32 = 200_000;
+    let units = |filter: Document, d: Document| units_of(&matcher(filter).unwrap(), d);
+    let d = || doc! {"x": numbers(MANY)};
+    assert!(units(doc! {"x": {"$size": MANY - 1}}, d()) > i64::from(MANY) / 32);
+    assert!(units(doc! {"x": {"$size": 1}}, d()) < 100, "no more are counted than would be too many");
+    assert!(units(doc! {"x.y": 1}, d()) > i64::from(MANY) / 32);
+    let text = || doc! {"s": "a".repeat(MANY as usize)};
+    assert!(units(doc! {"s": {"$lt": "Z"}}, text()) > i64::from(MANY) / 512);
+    assert!(units(doc! {"s": {"$in": ["a", "b", "c", "d", "e", "f"]}}, text()) > i64::from(MANY) / 256);
+    let types = matcher(doc! {"x": {"$type": vec![Value::from("int"); 1000]}}).unwrap();
+    let Node::Leaf(Leaf { test: Test::Type(types), .. }) = types.root() else { panic!() };
+    assert_eq!(types.tags, [0x10]);
+}
+
+/// Each of them would be looked for among all the others.
+#[test]
+fn a_schema_of_many_names_is_asked_of_a_document_of_many_fields() {
+    const MANY: usize = 200_000;
+    let names = || (0..MANY).map(|i| format!("f{i}"));
+    let required = || Value::Array(names().map(Value::from).collect());
+    let properties: Document = names().map(|name| (name, Value::Document(doc! {"enum": [1, 2.5]}))).collect();
+    let dependencies: Document =
+        names().take(1000).map(|name| (name, Value::Array(vec![Value::from("f0")]))).collect();
+    let schema = doc! {
+        "required": required(), "properties": properties, "dependencies": dependencies, "additionalProperties": false,
+    };
+    let filter = matcher(doc! {"$jsonSchema": schema}).unwrap();
+    let wide = |value: Value| -> Document { names().map(|name| (name, value.clone())).collect() };
+    assert!(filter.matches(wide(Value::Double(1.0)).to_doc_buf().doc()).unwrap());
+    assert!(!filter.matches(wide(Value::from(2)).to_doc_buf().doc()).unwrap());
+    let mut twice = required();
+    if let Value::Array(list) = &mut twice {
+        list.push(Value::from("f7"));
+    }
+    assert_eq!(error(doc! {"$jsonSchema": {"required": twice}}).0, 9);
+    let any = doc! {"anyOf": vec![Value::Document(doc! {"bsonType": "string"}); 1000]};
+    let of_items = matcher(doc! {"$jsonSchema": {"properties": {"x": {"items": any}}}}).unwrap();
+    assert!(units_of(&of_items, doc! {"x": numbers(10)}) > 1000);
+}
+
 /// Otherwise no deadline is looked at between documents, of which each takes milliseconds.
 #[test]
 fn a_comparison_with_many_shapes_counts_as_much_work() {

@@ -16,24 +16,45 @@ enum Kind {
     AnyClear,
 }
 
+/// The bits that are asked for.
+#[derive(Debug)]
+enum Asked {
+    Positions(Vec<u32>),
+    /// The bits that are set in these bytes, the least significant byte first.
+    Mask(Vec<u8>),
+}
+
 #[derive(Debug)]
 struct Bits {
     kind: Kind,
-    positions: Vec<u32>,
+    asked: Asked,
 }
+
+/// Positions that are looked at in the time of a unit of work, and bytes of a mask.
+const POSITIONS_A_UNIT: usize = 16;
+const BYTES_A_UNIT: usize = 64;
+/// Explain shows no more positions.
+const SHOWN_MAX: usize = 100_000;
 
 impl ElementTest for Bits {
     fn matches(&self, e: &Element<'_>) -> Result<bool> {
         Ok(match e.value() {
-            ValueRef::Binary(_, bytes) => {
-                self.decide(|p| bytes.get(p as usize / 8).is_some_and(|byte| byte >> (p % 8) & 1 == 1))
-            }
+            ValueRef::Binary(_, bytes) => self.decide(|i| bytes.get(i).copied().unwrap_or(0)),
             v if v.is_number() => match number::to_i64_exact(&v.to_value()) {
-                Some(n) => self.decide(|p| n >> p.min(63) & 1 == 1),
+                Some(n) => {
+                    let sign = if n < 0 { 0xFF } else { 0 };
+                    self.decide(|i| n.to_le_bytes().get(i).copied().unwrap_or(sign))
+                }
                 None => false,
             },
             _ => false,
         })
+    }
+    fn units(&self, _: &Element<'_>) -> usize {
+        match &self.asked {
+            Asked::Positions(positions) => positions.len() / POSITIONS_A_UNIT,
+            Asked::Mask(mask) => mask.len() / BYTES_A_UNIT,
+        }
     }
     fn describe(&self) -> Document {
         let name = match self.kind {
@@ -42,36 +63,52 @@ impl ElementTest for Bits {
             Kind::AnySet => "$bitsAnySet",
             Kind::AnyClear => "$bitsAnyClear",
         };
-        let positions = self.positions.iter().map(|p| Value::Int64(*p as i64)).collect();
+        let positions: Vec<i64> = match &self.asked {
+            Asked::Positions(positions) => positions.iter().map(|p| i64::from(*p)).take(SHOWN_MAX).collect(),
+            Asked::Mask(mask) => {
+                let is_set = |p: &i64| mask[*p as usize / 8] >> (p % 8) & 1 == 1;
+                (0..mask.len() as i64 * 8).filter(is_set).take(SHOWN_MAX).collect()
+            }
+        };
+        let positions = positions.into_iter().map(Value::Int64).collect();
         Document(vec![(name.to_string(), Value::Array(positions))])
     }
 }
 
 impl Bits {
-    fn decide(&self, is_set: impl Fn(u32) -> bool) -> bool {
-        let mut positions = self.positions.iter().copied();
+    /// `byte` gives the value's bytes, the least significant first, of which there are as many as are asked for.
+    fn decide(&self, byte: impl Fn(usize) -> u8) -> bool {
+        let clear = |i: usize, bits: u8| bits & !byte(i) != 0;
+        let set = |i: usize, bits: u8| bits & byte(i) != 0;
         match self.kind {
-            Kind::AllSet => positions.all(is_set),
-            Kind::AllClear => !positions.any(is_set),
-            Kind::AnySet => positions.any(is_set),
-            Kind::AnyClear => !positions.all(is_set),
+            Kind::AllSet => !self.any(clear),
+            Kind::AllClear => !self.any(set),
+            Kind::AnySet => self.any(set),
+            Kind::AnyClear => self.any(clear),
+        }
+    }
+    /// Whether `test` holds for some byte and the bits asked for in it.
+    fn any(&self, test: impl Fn(usize, u8) -> bool) -> bool {
+        match &self.asked {
+            Asked::Positions(positions) => positions.iter().any(|p| test(*p as usize / 8, 1 << (p % 8))),
+            Asked::Mask(mask) => mask.iter().enumerate().any(|(i, bits)| test(i, *bits)),
         }
     }
 }
 
 fn parse(kind: Kind, input: &PathInput<'_>) -> Result<Condition> {
     let name = input.argument.name();
-    let positions = match input.argument.value() {
-        ValueRef::Array(list) => position_list(name, list)?,
-        ValueRef::Binary(_, bytes) => set_bits(bytes),
-        v if v.is_number() => set_bits(&mask(name, v)?.to_le_bytes()),
+    let asked = match input.argument.value() {
+        ValueRef::Array(list) => Asked::Positions(position_list(name, list)?),
+        ValueRef::Binary(_, bytes) => Asked::Mask(bytes.to_vec()),
+        v if v.is_number() => Asked::Mask(mask(name, v)?.to_le_bytes().to_vec()),
         _ => bail!(
             BAD_VALUE,
             "{name} takes an Array, a number, or a BinData but received: {}",
             input.argument.value().type_name()
         ),
     };
-    Ok(Condition::Test(Test::Other(Arc::new(Bits { kind, positions }))))
+    Ok(Condition::Test(Test::Other(Arc::new(Bits { kind, asked }))))
 }
 
 fn mask(name: &str, v: ValueRef<'_>) -> Result<i64> {
@@ -102,11 +139,6 @@ fn position_list(name: &str, list: document::Doc<'_>) -> Result<Vec<u32>> {
         }
     }
     Ok(positions)
-}
-
-fn set_bits(bytes: &[u8]) -> Vec<u32> {
-    let at = |i: usize| (0..8u32).filter(move |b| bytes[i] >> b & 1 == 1).map(move |b| i as u32 * 8 + b);
-    (0..bytes.len()).flat_map(at).collect()
 }
 
 pub fn all_set(input: &PathInput<'_>) -> Result<Condition> {

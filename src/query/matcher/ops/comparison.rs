@@ -8,7 +8,7 @@ use crate::matcher::ast::{Comparison, Condition, Fast, InSet, Operand, Test, is_
 use crate::matcher::pattern::Pattern;
 use crate::merge_sort::merge_sort;
 use document::compare::canonical_type;
-use document::{Collation, Element, Result, ValueRef, bail};
+use document::{Collation, Element, Result, ValueRef, bail, meter};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -59,6 +59,7 @@ fn set(input: &PathInput<'_>, name: &str) -> Result<InSet> {
     let ValueRef::Array(list) = input.argument.value() else { bail!(BAD_VALUE, "{name} needs an array") };
     let mut set = InSet::default();
     for item in list {
+        meter::spend(2)?;
         match item.value() {
             ValueRef::Undefined => bail!(BAD_VALUE, "InMatchExpression equality cannot be undefined"),
             ValueRef::Regex(source, options) => {

@@ -33,8 +33,8 @@ pub fn type_set(v: ValueRef<'_>, field: &str) -> Result<TypeSet> {
 fn add(set: &mut TypeSet, v: ValueRef<'_>, field: &str) -> Result<()> {
     match v {
         ValueRef::String("number") => set.any_number = true,
-        ValueRef::String(name) => set.tags.push(tag_of_alias(name)?),
-        v if v.is_number() => set.tags.push(tag_of_number(v)?),
+        ValueRef::String(name) => set.insert(tag_of_alias(name)?),
+        v if v.is_number() => set.insert(tag_of_number(v)?),
         _ => bail!(TYPE_MISMATCH, "type must be represented as a number or a string"),
     }
     let _ = field;

@@ -5,7 +5,7 @@
 
 use super::Refusal;
 use document::{Doc, Document, Value, ValueRef, doc};
-use query::matcher::ops::schema::Schema;
+use query::matcher::ops::schema::{Fields, Schema};
 use query::matcher::pattern::Pattern;
 
 /// The keywords that refuse a value, in the order in which they are told.
@@ -61,9 +61,9 @@ fn rule(keyword: &str, argument: ValueRef<'_>, schema: Doc<'_>) -> Document {
     rule
 }
 
-/// Whether the schema has the field's name among its properties.
-fn is_additional(schema: Doc<'_>, patterns: &[(&str, Pattern, Doc<'_>)], name: &str) -> bool {
-    schema.get_document("properties").is_none_or(|p| p.get(name).is_none())
+/// Whether the schema has the field's name not among its properties, nor a pattern for it.
+fn is_additional(properties: &Fields<'_>, patterns: &[(&str, Pattern, Doc<'_>)], name: &str) -> bool {
+    properties.get(name).is_none()
         && !patterns.iter().any(|(_, pattern, _)| pattern.is_match(name.as_bytes()).unwrap_or(false))
 }
 
@@ -234,8 +234,10 @@ impl Refusal<'_> {
 
     fn properties(&self, properties: Doc<'_>, d: Doc<'_>) -> Option<Document> {
         let mut failed = Vec::new();
+        let fields = Fields::of(d, properties.iter().count());
         for property in properties {
-            let (Some(inner), Some(field)) = (property.value().as_document(), d.get(property.name())) else {
+            let (Some(inner), Some(field)) = (property.value().as_document(), fields.get(property.name()))
+            else {
                 continue;
             };
             let rules = self.rules(inner, field);
@@ -253,7 +255,9 @@ impl Refusal<'_> {
     /// `additionalProperties`: false tells all names, a schema the first field that it refuses.
     fn additional(&self, argument: ValueRef<'_>, schema: Doc<'_>, d: Doc<'_>) -> Option<Document> {
         let patterns = patterns_of(schema);
-        let mut more = d.iter().filter(|e| is_additional(schema, &patterns, e.name()));
+        let properties = schema.get_document("properties").unwrap_or(Doc::empty());
+        let properties = Fields::of(properties, d.iter().count());
+        let mut more = d.iter().filter(|e| is_additional(&properties, &patterns, e.name()));
         let mut told = doc! { "operatorName": "additionalProperties" };
         match argument {
             ValueRef::Boolean(false) => {
@@ -357,6 +361,7 @@ impl Refusal<'_> {
 
 /// The names that the document has no field of.
 fn missing<'n>(names: Doc<'n>, d: Doc<'_>) -> Vec<&'n str> {
+    let fields = Fields::of(d, names.iter().count());
     let names = names.iter().filter_map(|n| n.value().as_str());
-    names.filter(|n| d.element(n).is_none()).collect()
+    names.filter(|n| fields.get(n).is_none()).collect()
 }

@@ -6,19 +6,23 @@ use super::element;
 use crate::QueryContext;
 use crate::matcher::ast::{Node, TypeSet};
 use crate::matcher::pattern::Pattern;
+use crate::merge_sort::merge_sort;
 use document::compare::compare;
-use document::{Doc, Element, Result, Value, ValueRef, bail, number};
+use document::{Doc, DocBuf, DocWriter, Element, Result, Value, ValueRef, bail, meter, number};
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Schema {
     types: Option<TypeSet>,
     required: Vec<String>,
-    properties: Vec<(String, Schema)>,
+    /// Those of one name, of which a schema may speak more than once.
+    properties: HashMap<String, Vec<Schema>>,
     pattern_properties: Vec<(Pattern, Schema)>,
     additional: Additional,
-    enumeration: Option<Vec<Value>>,
+    /// Each in a document of its own, in the order of values.
+    enumeration: Option<Vec<DocBuf>>,
     minimum: Option<(Value, bool)>,
     maximum: Option<(Value, bool)>,
     multiple_of: Option<Value>,
@@ -98,10 +102,11 @@ fn boolean(e: &Element<'_>) -> Result<bool> {
     }
 }
 fn names(e: &Element<'_>) -> Result<Vec<String>> {
-    let mut out = Vec::new();
+    let (mut out, mut seen) = (Vec::new(), HashSet::new());
     for item in array(e)? {
+        meter::spend(1)?;
         match item.value() {
-            ValueRef::String(s) if !out.iter().any(|n| n == s) => out.push(s.to_string()),
+            ValueRef::String(s) if seen.insert(s) => out.push(s.to_string()),
             ValueRef::String(s) => bail!(
                 FAILED_TO_PARSE,
                 "$jsonSchema keyword '{}' array cannot contain duplicate values: {s}",
@@ -123,6 +128,15 @@ fn schemas(e: &Element<'_>) -> Result<Vec<Schema>> {
     if out.is_empty() {
         bail!(BAD_VALUE, "$jsonSchema keyword '{}' must be a nonempty array", e.name());
     }
+    Ok(out)
+}
+/// The values of `enum`, in order.
+fn values(e: &Element<'_>) -> Result<Vec<DocBuf>> {
+    let mut out = Vec::new();
+    for item in array(e)? {
+        out.push(DocWriter::build(|w| w.element_as("", &item)));
+    }
+    merge_sort(&mut out, |a, b| compare(one(a), one(b)))?;
     Ok(out)
 }
 fn additional(e: &Element<'_>) -> Result<Additional> {
@@ -156,9 +170,9 @@ fn json_types(e: &Element<'_>) -> Result<TypeSet> {
     let one = |set: &mut TypeSet, v: ValueRef<'_>| -> Result<()> {
         match v {
             ValueRef::String("number") => set.any_number = true,
-            ValueRef::String("boolean") => set.tags.push(0x08),
+            ValueRef::String("boolean") => set.insert(0x08),
             ValueRef::String(s @ ("string" | "object" | "array" | "null")) => {
-                set.tags.push(element::tag_of_alias(s)?)
+                set.insert(element::tag_of_alias(s)?)
             }
             ValueRef::String("integer") => {
                 bail!(FAILED_TO_PARSE, "$jsonSchema type 'integer' is not currently supported.")
@@ -188,13 +202,15 @@ impl Schema {
         }
         let (mut exclusive_min, mut exclusive_max) = (false, false);
         for e in d {
+            meter::spend(1)?;
             match e.name() {
                 "bsonType" => s.types = Some(bson_types(&e)?),
                 "type" => s.types = Some(json_types(&e)?),
                 "required" => s.required = names(&e)?,
                 "properties" => {
                     for p in document(&e)? {
-                        s.properties.push((p.name().to_string(), Schema::parse(document(&p)?)?));
+                        let schema = Schema::parse(document(&p)?)?;
+                        s.properties.entry(p.name().to_string()).or_default().push(schema);
                     }
                 }
                 "patternProperties" => {
@@ -204,7 +220,7 @@ impl Schema {
                     }
                 }
                 "additionalProperties" => s.additional = additional(&e)?,
-                "enum" => s.enumeration = Some(array(&e)?.to_array()),
+                "enum" => s.enumeration = Some(values(&e)?),
                 "minimum" => s.minimum = Some((numeric(&e)?, false)),
                 "maximum" => s.maximum = Some((numeric(&e)?, false)),
                 "exclusiveMinimum" => exclusive_min = boolean(&e)?,
@@ -270,8 +286,9 @@ impl Schema {
     }
 
     fn holds_for(&self, v: ValueRef<'_>) -> Result<bool> {
+        meter::spend(1)?;
         Ok(self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
-            && self.enumeration.as_ref().is_none_or(|list| list.iter().any(|x| equal(x, v)))
+            && self.enumeration.as_ref().is_none_or(|list| contains(list, v))
             && self.holds_for_typed(v)?
             && all(&self.all_of, |s| s.holds_for(v))?
             && (self.any_of.is_empty() || !all(&self.any_of, |s| Ok(!s.holds_for(v)?))?)
@@ -292,8 +309,11 @@ impl Schema {
         match v {
             ValueRef::Document(d) => self.holds_for_document(d),
             ValueRef::Array(a) => self.holds_for_array(a),
-            ValueRef::String(s) => Ok(within(self.length, s.chars().count())
-                && self.pattern.as_ref().map_or(Ok(true), |p| p.is_match(s.as_bytes()))?),
+            ValueRef::String(s) => {
+                meter::spend(s.len() / BYTES_A_UNIT)?;
+                Ok(within(self.length, s.chars().count())
+                    && self.pattern.as_ref().map_or(Ok(true), |p| p.is_match(s.as_bytes()))?)
+            }
             v if v.is_number() => Ok(self.accepts_number(v)),
             _ => Ok(true),
         }
@@ -315,15 +335,17 @@ impl Schema {
     }
 
     fn holds_for_document(&self, d: Doc<'_>) -> Result<bool> {
-        Ok(self.required.iter().all(|name| d.element(name).is_some())
+        meter::spend(d.bytes().len() / BYTES_A_UNIT)?;
+        let fields = Fields::of(d, self.required.len() + self.dependencies.len());
+        Ok(all(&self.required, |name| fields.has(name))?
             && within(self.field_count, d.iter().count())
-            && all(&self.dependencies, |(name, rule)| Ok(d.element(name).is_none() || rule.holds(d)?))?
+            && all(&self.dependencies, |(name, rule)| Ok(!fields.has(name)? || rule.holds(d, &fields)?))?
             && all(d.iter(), |e| self.holds_for_field(&e))?)
     }
 
     fn holds_for_field(&self, e: &Element<'_>) -> Result<bool> {
         let mut known = false;
-        for (_, schema) in self.properties.iter().filter(|(name, _)| name == e.name()) {
+        for schema in self.properties.get(e.name()).into_iter().flatten() {
             known = true;
             if !schema.holds_for(e.value())? {
                 return Ok(false);
@@ -350,6 +372,7 @@ impl Schema {
     }
 
     fn holds_for_array(&self, a: Doc<'_>) -> Result<bool> {
+        meter::spend(a.bytes().len() / BYTES_A_UNIT)?;
         let listed = |list: &Vec<Schema>| {
             all(a.iter().enumerate(), |(i, e)| match list.get(i) {
                 Some(s) => s.holds_for(e.value()),
@@ -384,9 +407,9 @@ impl Additional {
 }
 
 impl Dependency {
-    fn holds(&self, d: Doc<'_>) -> Result<bool> {
+    fn holds(&self, d: Doc<'_>, fields: &Fields<'_>) -> Result<bool> {
         match self {
-            Dependency::Fields(names) => Ok(names.iter().all(|n| d.element(n).is_some())),
+            Dependency::Fields(names) => all(names, |name| fields.has(name)),
             Dependency::Schema(s) => s.holds_for(ValueRef::Document(d)),
         }
     }
@@ -415,10 +438,51 @@ fn within((min, max): (Option<usize>, Option<usize>), n: usize) -> bool {
     min.is_none_or(|m| n >= m) && max.is_none_or(|m| n <= m)
 }
 
-fn one(holder: &document::DocBuf) -> ValueRef<'_> {
+fn one(holder: &DocBuf) -> ValueRef<'_> {
     holder.doc().iter().next().map_or(ValueRef::Null, |e| e.value())
 }
 
-fn equal(a: &Value, b: ValueRef<'_>) -> bool {
-    compare(one(&a.to_holder()), b) == Ordering::Equal
+/// Whether one of the values, which are in order, is equal to `v`.
+fn contains(values: &[DocBuf], v: ValueRef<'_>) -> bool {
+    values.binary_search_by(|value| compare(one(value), v)).is_ok()
+}
+
+/// The fields of a document by their names.
+pub struct Fields<'d> {
+    doc: Doc<'d>,
+    /// Set where many names of a document of many fields are asked for.
+    index: Option<HashMap<&'d str, ValueRef<'d>>>,
+}
+
+/// Names that are looked for one by one, from the beginning of the document each.
+const NAMES_FEW: usize = 16;
+/// Bytes of a document that are passed over in the time of a unit of work.
+const BYTES_A_UNIT: usize = 256;
+
+impl<'d> Fields<'d> {
+    /// The fields of `doc`, to be asked for so many names.
+    pub fn of(doc: Doc<'d>, names: usize) -> Fields<'d> {
+        let index = (names > NAMES_FEW && doc.bytes().len() > BYTES_A_UNIT).then(|| {
+            let mut index = HashMap::new();
+            doc.iter().for_each(|e| {
+                index.entry(e.name()).or_insert(e.value());
+            });
+            index
+        });
+        Fields { doc, index }
+    }
+    /// The first field of a name.
+    pub fn get(&self, name: &str) -> Option<ValueRef<'d>> {
+        match &self.index {
+            Some(index) => index.get(name).copied(),
+            None => self.doc.get(name),
+        }
+    }
+    fn has(&self, name: &str) -> Result<bool> {
+        meter::spend(1)?;
+        Ok(match &self.index {
+            Some(index) => index.contains_key(name),
+            None => self.doc.element(name).is_some(),
+        })
+    }
 }

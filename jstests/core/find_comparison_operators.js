@@ -49,3 +49,15 @@ assert.eq([], ids({a: {$gt: NaN}}));
 assert.eq(9, ids({a: {$gt: MinKey}}).length);
 assert.eq(9, ids({a: {$lt: MaxKey}}).length);
 assert.eq([], ids({a: {$lt: MinKey}}));
+
+// An array is another value than its elements, also for one of nothing but an extreme, and by an index as without.
+const extremes = db.find_comparison_operators_extremes;
+extremes.drop();
+assert.commandWorked(extremes.insert([{_id: 1, a: [MinKey]}, {_id: 2, a: [MaxKey]}, {_id: 3, a: [1]}, {_id: 4, a: MinKey}, {_id: 5, a: MaxKey}]));
+assert.commandWorked(extremes.createIndex({a: 1}));
+const compared = [{$gt: MinKey}, {$gte: MinKey}, {$lt: MaxKey}, {$lte: MaxKey}, {$lte: MinKey}, {$gte: MaxKey}, {$lt: MinKey}, {$gt: MaxKey}];
+const by = (hint) => compared.map((a) => extremes.find({a}).hint(hint).sort({_id: 1}).toArray().map((d) => d._id));
+assert.eq([[1, 2, 3, 5], [1, 2, 3, 4, 5], [1, 2, 3, 4], [1, 2, 3, 4, 5], [1, 4], [2, 5], [], []], by({$natural: 1}));
+assert.eq(by({$natural: 1}), by({a: 1}));
+extremes.drop();
+

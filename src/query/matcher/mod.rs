@@ -27,11 +27,11 @@ use ops::comparison::{compare_matches, compare_matches_missing};
 use path::{ARRAY, DOCUMENT, ITEMS_A_UNIT, LeafArrays, count_passed, count_value, find, inner, walk};
 use std::sync::Arc;
 
-/// A parsed filter.
+/// A parsed filter. A clone shares it.
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    root: Node,
-    filter: DocBuf,
+    root: Arc<Node>,
+    filter: Arc<DocBuf>,
 }
 
 impl Default for Matcher {
@@ -47,7 +47,7 @@ impl Matcher {
         let root = parse::filter(filter, ctx)?;
         ops::geo::check_near(&root)?;
         ops::text::check(&root)?;
-        Ok(Matcher { root, filter: filter.to_owned() })
+        Ok(Matcher::from_node(root, filter.to_owned()))
     }
     /// Parses the filter of a command, whose constant expressions must have a value even if there is no document.
     ///
@@ -96,19 +96,19 @@ impl Matcher {
     }
     /// The same filter with its near predicate reaching no farther than `greatest`, in the unit of its metric.
     pub fn reaching(&self, greatest: f64) -> Matcher {
-        Matcher { root: ops::geo::reaching(&self.root, greatest), filter: self.filter.clone() }
+        Matcher { root: Arc::new(ops::geo::reaching(&self.root, greatest)), filter: self.filter.clone() }
     }
     /// The same filter at the time of `ctx`: what `$$NOW` and `$$CLUSTER_TIME` are in it.
     pub fn at_time_of(&self, ctx: &ParseContext) -> Matcher {
-        Matcher { root: self.root.at_time_of(ctx), filter: self.filter.clone() }
+        Matcher { root: Arc::new(self.root.at_time_of(ctx)), filter: self.filter.clone() }
     }
     /// Matches every document.
     pub fn always() -> Matcher {
-        Matcher { root: Node::True, filter: DocBuf::new() }
+        Matcher::from_node(Node::True, DocBuf::new())
     }
     /// A matcher of a part of another's tree; `filter` is what explain prints for it.
     pub fn from_node(root: Node, filter: DocBuf) -> Matcher {
-        Matcher { root, filter }
+        Matcher { root: Arc::new(root), filter: Arc::new(filter) }
     }
     pub fn matches(&self, doc: Doc<'_>) -> Result<bool> {
         eval(&self.root, doc, &mut None)
@@ -127,10 +127,10 @@ impl Matcher {
         }
     }
     pub fn is_always_true(&self) -> bool {
-        matches!(self.root, Node::True)
+        matches!(*self.root, Node::True)
     }
     pub fn is_always_false(&self) -> bool {
-        matches!(self.root, Node::False)
+        matches!(*self.root, Node::False)
     }
     pub fn root(&self) -> &Node {
         &self.root

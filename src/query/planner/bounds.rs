@@ -327,6 +327,16 @@ fn of_extreme(op: Comparison, v: Value) -> Option<Intervals> {
     Some(out)
 }
 
+/// Whether the least or the greatest of all values lies outside of the intervals of a comparison for which an array that holds
+/// nothing else passes, being another value itself.
+pub fn leaves_out_an_extreme(test: &Test) -> bool {
+    match test {
+        Test::Compare(Comparison::Gt, operand) => operand.value() == ValueRef::MinKey,
+        Test::Compare(Comparison::Lt, operand) => operand.value() == ValueRef::MaxKey,
+        _ => false,
+    }
+}
+
 fn of_set(set: &InSet) -> Option<Intervals> {
     let (mut exact, mut takes_missing) = (true, false);
     let mut points = Vec::with_capacity(set.values.len());

@@ -12,6 +12,11 @@ use std::borrow::Cow;
 
 /// More scans than this are not merged to provide a sort.
 pub(super) const SCANS_MAX: usize = 200;
+/// Conjuncts that bound one field; any others on it are asked of the documents.
+const BOUNDS_MAX: usize = 32;
+/// A filter of more conjuncts is asked whole of the documents that a scan finds, whatever the scan's bounds decide: a copy without those
+/// would be made for each scan.
+const CONJUNCTS_MAX: usize = 1000;
 
 /// A scan of one index and what it is worth.
 #[derive(Clone, Debug)]
@@ -101,7 +106,7 @@ fn condition_has_pattern(c: &Condition) -> bool {
 }
 
 /// What the filter says of paths.
-fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
+pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
     let mut out = Vec::new();
     for (i, node) in filter.root().conjuncts().iter().enumerate() {
         match node {
@@ -341,7 +346,7 @@ fn candidate(
     let conjuncts = filter.root().conjuncts();
     // A scan of the collection reads the documents anyway, and shows the whole filter.
     let clustered = index.clustered.is_some();
-    let remaining = match dropped.is_empty() || clustered {
+    let remaining = match dropped.is_empty() || clustered || conjuncts.len() > CONJUNCTS_MAX {
         true => filter.clone(),
         false => residual(conjuncts, |i| !dropped.contains(&i)),
     };
@@ -410,8 +415,11 @@ fn for_field(path: &str, bounds: &[Bound<'_>], index: &IndexInfo) -> (Intervals,
             && !(multikey && b.only_without_arrays)
             && index.expansion.as_ref().is_none_or(|e| e.may_bound(b, multikey))
     };
-    for b in bounds.iter().filter(fits) {
-        let Some(intervals) = b.intervals(&index.collation) else { continue };
+    for b in bounds.iter().filter(fits).take(BOUNDS_MAX) {
+        let Some(mut intervals) = b.intervals(&index.collation) else { continue };
+        if multikey && bounds::leaves_out_an_extreme(b.test) {
+            intervals = Cow::Owned(Intervals::everything());
+        }
         if !any {
             (out, any) = (intervals.into_owned(), true);
             conjuncts.extend(b.conjunct);

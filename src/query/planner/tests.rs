@@ -45,6 +45,37 @@ fn multikey_bounds_are_not_intersected() {
     assert_eq!(bounds_of(&plan), "a_1 a.b: [1, 1]; a.c: [MinKey, MaxKey]");
 }
 
+/// The array itself lies beside the extreme, and its only key does not.
+#[test]
+fn an_array_of_nothing_but_an_extreme_is_found_beside_it() {
+    let mut a = index("a_1", doc! {"a": 1});
+    let bounds = |operator: &str, extreme: Value, a: &IndexInfo| {
+        bounds_of(&planned(doc! {"a": {operator: extreme}}, None, std::slice::from_ref(a)))
+    };
+    assert_eq!(bounds("$gt", Value::MinKey, &a), "a_1 a: (MinKey, MaxKey]");
+    assert_eq!(bounds("$lt", Value::MaxKey, &a), "a_1 a: [MinKey, MaxKey)");
+    a.multikey = true;
+    for (operator, extreme) in [("$gt", Value::MinKey), ("$lt", Value::MaxKey)] {
+        assert!(bounds(operator, extreme.clone(), &a).starts_with("CollScan"), "{operator} {extreme:?}");
+    }
+    assert_eq!(bounds("$lte", Value::MinKey, &a), "a_1 a: [MinKey, MinKey]");
+    assert_eq!(bounds("$gte", Value::MaxKey, &a), "a_1 a: [MaxKey, MaxKey]");
+}
+
+#[test]
+fn of_very_many_conjuncts_on_a_field_some_bound_it_and_all_are_asked() {
+    const MANY: i32 = 50_000;
+    let list: Vec<Value> = (0..MANY).map(Value::from).collect();
+    let mut conjuncts = vec![Value::Document(doc! {"a": {"$in": list}})];
+    conjuncts.extend((0..MANY).map(|_| Value::Document(doc! {"a": {"$type": "number"}})));
+    let plan = planned(doc! {"$and": conjuncts}, None, &[index("a_1", doc! {"a": 1})]);
+    let Plan::Index { scan, filter } = &plan else { panic!() };
+    assert_eq!(scan.index, "a_1");
+    assert_eq!(filter.root().conjuncts().len(), MANY as usize + 1);
+    assert!(filter.matches(doc! {"a": MANY - 1}.to_doc_buf().doc()).unwrap());
+    assert!(!filter.matches(doc! {"a": MANY}.to_doc_buf().doc()).unwrap());
+}
+
 #[test]
 fn the_longest_equality_prefix_wins_and_exact_bounds_leave_the_filter() {
     let indexes =

@@ -19,6 +19,7 @@ use crate::matcher::path::array_index;
 use crate::matcher::{Comparison, Condition, Operand, Test};
 use document::compare::canonical_type;
 use document::{Document, Value, ValueRef};
+use std::collections::HashMap;
 
 /// The field of a key pattern that stands for the path.
 pub const PATH: &str = "$_path";
@@ -38,17 +39,23 @@ pub struct Expansion {
 
 /// More paths than this, from positions in arrays, are not looked at.
 const PATHS_MAX: usize = 64;
+/// An index stands for no more than so many, however many paths a filter speaks of: each is planned by itself.
+const EXPANSIONS_MAX: usize = 64;
 
 /// The indexes that `index` stands for in a filter with these bounds.
 pub(super) fn expand(bounds: &[Bound<'_>], index: &IndexInfo) -> Vec<IndexInfo> {
     let Some(wildcard) = &index.wildcard else { return Vec::new() };
-    let mut out: Vec<IndexInfo> = Vec::new();
+    let mut of_path: HashMap<&str, Vec<&Bound<'_>>> = HashMap::new();
+    let mut paths = Vec::new();
     for b in bounds {
-        let known = out.iter().any(|i| i.expansion.as_ref().is_some_and(|e| e.path == b.path));
-        if !known && let Some(expanded) = on_path(&b.path, bounds, index, wildcard) {
-            out.push(expanded);
+        let own = of_path.entry(&b.path).or_default();
+        if own.is_empty() {
+            paths.push(b.path.as_str());
         }
+        own.push(b);
     }
+    let expanded = paths.iter().filter_map(|path| on_path(path, &of_path[path], index, wildcard));
+    let mut out: Vec<IndexInfo> = expanded.take(EXPANSIONS_MAX).collect();
     let first = index.key.keys().next();
     if wildcard.at > 0 && bounds.iter().any(|b| Some(b.path.as_str()) == first) {
         out.push(beside_only(index, wildcard));
@@ -58,13 +65,13 @@ pub(super) fn expand(bounds: &[Bound<'_>], index: &IndexInfo) -> Vec<IndexInfo> 
 
 fn on_path(
     path: &str,
-    bounds: &[Bound<'_>],
+    bounds: &[&Bound<'_>],
     index: &IndexInfo,
     wildcard: &WildcardInfo,
 ) -> Option<IndexInfo> {
     let paths = alternatives(path, wildcard)?;
     let multikey = paths.iter().any(|p| !wildcard.scope.arrays_on(p).is_empty());
-    let own: Vec<&Bound<'_>> = bounds.iter().filter(|b| usable(b, path, multikey)).collect();
+    let own: Vec<&Bound<'_>> = bounds.iter().copied().filter(|b| usable(b, path, multikey)).collect();
     if own.is_empty() {
         return None;
     }
@@ -212,9 +219,11 @@ fn holds_documents(intervals: &Intervals) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::candidates::collect;
     use super::super::tests::{filter, planned};
     use super::super::{Hint, Plan, Request, plan};
     use super::*;
+    use crate::matcher::Matcher;
     use document::doc;
     use document::wildcard::Wildcard;
     use std::sync::Arc;
@@ -370,5 +379,21 @@ mod tests {
         for f in [doc! {}, doc! {"_id": 1}, doc! {"a": Value::Null}, doc! {"$or": [{"a": 1}, {"_id": 2}]}] {
             assert_eq!(hinted(f.clone()).err(), Some(document::codes::NO_QUERY_EXECUTION_PLANS), "{f:?}");
         }
+    }
+
+    #[test]
+    fn of_very_many_paths_only_so_many_are_planned() {
+        const MANY: usize = 20_000;
+        let all = index(doc! {"$**": 1}, None);
+        let of_paths =
+            |value: fn(usize) -> Value| filter((0..MANY).map(|i| (format!("f{i}"), value(i))).collect());
+        let expansions = |f: &Matcher| expand(&collect(f), &all).len();
+        assert_eq!(expansions(&of_paths(|i| Value::from(i as i32))), EXPANSIONS_MAX);
+        assert_eq!(expansions(&of_paths(|_| Value::Null)), 0, "none of them is of use");
+        let f = of_paths(|i| Value::from(i as i32));
+        let Plan::Index { filter, .. } = plan(&Request::new(&f, std::slice::from_ref(&all))).unwrap() else {
+            panic!()
+        };
+        assert!(std::ptr::eq(filter.root(), f.root()), "the filter is not copied for each");
     }
 }

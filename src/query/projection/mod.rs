@@ -21,6 +21,9 @@ use crate::names::Names;
 use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail, meter};
 use std::sync::Arc;
 
+/// Bytes of a document that are written again in the time of a unit of work.
+const BYTES_A_UNIT: usize = 256;
+
 /// A parsed projection.
 #[derive(Clone, Debug)]
 pub struct Projection {
@@ -30,7 +33,8 @@ pub struct Projection {
     id: bool,
     /// Fields appended after those of the document.
     appended: Vec<Appended>,
-    slices: Vec<(Path, Slice)>,
+    /// Arrays of which a part is left, once the fields are chosen.
+    cuts: Cuts,
     positional: Option<(Path, Arc<Matcher>)>,
     spec: DocBuf,
 }
@@ -48,6 +52,8 @@ struct Tree(Names<Branch>);
 #[derive(Clone, Debug)]
 enum Branch {
     Leaf,
+    /// Kept, and cut afterwards.
+    Cut,
     /// Computed afterwards: the document's own value does not count.
     Computed,
     Sub(Tree),
@@ -66,6 +72,18 @@ enum Appended {
     },
 }
 
+/// The arrays named under one document that are cut.
+#[derive(Clone, Debug, Default)]
+struct Cuts(Names<Cut>);
+
+#[derive(Clone, Debug)]
+enum Cut {
+    Slice(Slice),
+    /// To the element that the filter matched.
+    Positional,
+    Sub(Cuts),
+}
+
 /// `$slice`: how many to skip (from the end when negative) and how many to return; a negative count alone takes the last ones.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
@@ -80,7 +98,7 @@ impl Projection {
     }
     /// Neither expressions nor operators: only fields kept or dropped.
     pub fn is_simple(&self) -> bool {
-        self.appended.is_empty() && self.slices.is_empty() && self.positional.is_none()
+        self.appended.is_empty() && self.cuts.0.is_empty()
     }
     /// The same, and all of them fields of the document itself.
     pub fn is_shallow(&self) -> bool {
@@ -114,23 +132,19 @@ impl Projection {
     }
     /// Appends the projected document to `out`.
     pub fn apply(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if self.slices.is_empty() && self.positional.is_none() {
+        if self.cuts.0.is_empty() {
             return self.apply_fields(doc, out);
         }
-        let mut first = Vec::with_capacity(doc.bytes().len());
-        self.apply_fields(doc, &mut first)?;
-        let mut current = DocBuf::from_validated(first);
-        if let Some((path, matcher)) = &self.positional
-            && meets_array(doc, path)
-        {
-            let position = matched_position(matcher, doc)?;
-            current = cut(current.doc(), path, &mut |array| positional(array, position))?;
-        }
-        for (path, slice) in &self.slices {
-            current = cut(current.doc(), path, &mut |array| Ok(slice.apply(array)))?;
-        }
-        out.extend_from_slice(current.bytes());
-        Ok(())
+        meter::spend(doc.bytes().len() / BYTES_A_UNIT)?;
+        let mut whole = Vec::with_capacity(doc.bytes().len());
+        self.apply_fields(doc, &mut whole)?;
+        let position = match &self.positional {
+            Some((path, matcher)) if meets_array(doc, path) => Some(matched_position(matcher, doc)?),
+            _ => None,
+        };
+        let mut result = Ok(());
+        DocWriter::write(out, |w| result = self.cuts.fields(Doc::from_validated(&whole), position, w));
+        result
     }
 
     fn apply_fields(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -155,6 +169,7 @@ impl Projection {
     fn field(&self, tree: &Tree, e: &Element<'_>, w: &mut DocWriter<'_>) {
         match (tree.find(e.name()), self.kind) {
             (None, Kind::Exclusion) | (Some(Branch::Leaf), Kind::Inclusion) => w.element(e),
+            (Some(Branch::Cut), _) => w.element(e),
             (Some(Branch::Sub(sub)), _) => self.nested(sub, e, w),
             (Some(Branch::Computed), Kind::Exclusion) => self.elem_match_in_place(e, w),
             _ => {}
@@ -310,79 +325,76 @@ fn matched_position(matcher: &Matcher, doc: Doc<'_>) -> Result<usize> {
     }
 }
 
-fn positional(array: Doc<'_>, position: usize) -> Result<DocBuf> {
-    let Some(item) = array.iter().nth(position) else {
-        bail!(51247, "positional operator '.$' element mismatch");
-    };
-    Ok(DocWriter::build(|w| w.element_as("0", &item)))
-}
+impl Cuts {
+    /// Adds a cut at a path that neither begins with that of another nor is the beginning of one.
+    fn insert(&mut self, path: &str, cut: Cut) {
+        let Some((head, rest)) = path.split_once('.') else { return self.0.push(path.to_string(), cut) };
+        if let Some(Cut::Sub(sub)) = self.0.get_mut(head) {
+            return sub.insert(rest, cut);
+        }
+        let mut sub = Cuts::default();
+        sub.insert(rest, cut);
+        self.0.push(head.to_string(), Cut::Sub(sub));
+    }
 
-impl Slice {
-    fn apply(&self, array: Doc<'_>) -> DocBuf {
-        let length = array.iter().count() as i64;
-        let start = if self.skip < 0 { (length + self.skip).max(0) } else { self.skip.min(length) };
-        let end = start.saturating_add(self.count).min(length);
-        DocWriter::build(|w| {
-            for (i, item) in array.iter().skip(start as usize).take((end - start).max(0) as usize).enumerate()
-            {
-                w.with_index(i, |w, name| w.element_as(name, &item));
+    /// Writes the fields of a document with what is left of the arrays; `position` is that of the element that the filter matched.
+    fn fields(&self, doc: Doc<'_>, position: Option<usize>, w: &mut DocWriter<'_>) -> Result<()> {
+        for e in doc {
+            match self.0.get(e.name()) {
+                None => w.element(&e),
+                Some(cut) => cut.value(&e, position, w)?,
             }
-        })
+        }
+        Ok(())
+    }
+
+    /// The same below each document of an array; arrays in it are left alone.
+    fn items(&self, array: Doc<'_>, position: Option<usize>, w: &mut DocWriter<'_>) -> Result<()> {
+        let mut result = Ok(());
+        for item in array {
+            match item.tag() {
+                DOCUMENT if result.is_ok() => {
+                    w.document_with(item.name(), |w| result = self.fields(inner(&item), position, w))
+                }
+                _ => w.element(&item),
+            }
+        }
+        result
     }
 }
 
-/// Rewrites the array at `path`, or the arrays below the documents of an array on the way.
-fn cut(doc: Doc<'_>, path: &Path, change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>) -> Result<DocBuf> {
-    let names: Vec<&str> = path.parts.iter().map(|p| &*p.name).collect();
-    cut_at(doc, &names, change)
+impl Cut {
+    fn value(&self, e: &Element<'_>, position: Option<usize>, w: &mut DocWriter<'_>) -> Result<()> {
+        let mut result = Ok(());
+        match (self, e.tag(), position) {
+            (Cut::Slice(slice), ARRAY, _) => w.array_with(e.name(), |w| slice.write(inner(e), w)),
+            (Cut::Positional, ARRAY, Some(at)) => {
+                let Some(item) = inner(e).iter().nth(at) else {
+                    bail!(51247, "positional operator '.$' element mismatch");
+                };
+                w.array_with(e.name(), |w| w.element_as("0", &item));
+            }
+            (Cut::Sub(sub), DOCUMENT, _) => {
+                w.document_with(e.name(), |w| result = sub.fields(inner(e), position, w))
+            }
+            (Cut::Sub(sub), ARRAY, _) => {
+                w.array_with(e.name(), |w| result = sub.items(inner(e), position, w))
+            }
+            _ => w.element(e),
+        }
+        result
+    }
 }
 
-fn cut_at(doc: Doc<'_>, names: &[&str], change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>) -> Result<DocBuf> {
-    let Some((first, rest)) = names.split_first() else { return Ok(doc.to_owned()) };
-    let mut result = Ok(());
-    let out = DocWriter::build(|w| {
-        for e in doc {
-            if result.is_err() || e.name() != *first {
-                w.element(&e);
-                continue;
-            }
-            match cut_value(&e, rest, change) {
-                Ok(Some(v)) if e.tag() == ARRAY => w.array(e.name(), v.doc()),
-                Ok(Some(v)) => w.document(e.name(), v.doc()),
-                Ok(None) => w.element(&e),
-                Err(error) => result = Err(error),
-            }
+impl Slice {
+    fn write(&self, array: Doc<'_>, w: &mut DocWriter<'_>) {
+        let length = array.iter().count() as i64;
+        let start = if self.skip < 0 { (length + self.skip).max(0) } else { self.skip.min(length) };
+        let end = start.saturating_add(self.count).min(length);
+        let items = array.iter().skip(start as usize).take((end - start).max(0) as usize);
+        for (i, item) in items.enumerate() {
+            w.with_index(i, |w, name| w.element_as(name, &item));
         }
-    });
-    result.map(|()| out)
-}
-
-fn cut_value(
-    e: &Element<'_>,
-    rest: &[&str],
-    change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>,
-) -> Result<Option<DocBuf>> {
-    match (e.tag(), rest.is_empty()) {
-        (ARRAY, true) => Ok(Some(change(inner(e))?)),
-        (DOCUMENT, false) => Ok(Some(cut_at(inner(e), rest, change)?)),
-        (ARRAY, false) => {
-            let mut items = Vec::new();
-            for item in inner(e) {
-                items.push(match item.tag() {
-                    DOCUMENT => Some(cut_at(inner(&item), rest, change)?),
-                    _ => None,
-                });
-            }
-            Ok(Some(DocWriter::build(|w| {
-                for (item, new) in inner(e).iter().zip(&items) {
-                    match new {
-                        Some(d) => w.document(item.name(), d.doc()),
-                        None => w.element(&item),
-                    }
-                }
-            })))
-        }
-        _ => Ok(None),
     }
 }
 

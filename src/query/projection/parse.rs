@@ -1,6 +1,6 @@
 //! From the specification to the tree of what is kept, dropped, cut and computed.
 
-use super::{Appended, Branch, Kind, Projection, Slice, Tree};
+use super::{Appended, Branch, Cut, Cuts, Kind, Projection, Slice, Tree};
 use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::Matcher;
@@ -8,7 +8,7 @@ use crate::matcher::ast::Node;
 use crate::matcher::path::Path;
 use crate::sort::field_path;
 use crate::text;
-use document::{Doc, DocWriter, Element, Result, ValueRef, bail, number};
+use document::{Doc, DocWriter, Element, Result, ValueRef, bail, meter, number};
 use std::sync::Arc;
 
 /// One entry of the specification, nested documents flattened into dotted paths.
@@ -39,6 +39,7 @@ pub(super) fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &QueryContext) ->
     };
     let mut parser = Parser { ctx, items: Vec::new() };
     for e in spec {
+        meter::spend(1)?;
         parser.entry("", &e)?;
     }
     build(parser.items, filter, spec)
@@ -205,7 +206,7 @@ fn build(items: Vec<(String, Item)>, filter: &Matcher, spec: Doc<'_>) -> Result<
         tree: Tree::default(),
         id: true,
         appended: Vec::new(),
-        slices: Vec::new(),
+        cuts: Cuts::default(),
         positional: None,
         spec: spec.to_owned(),
     };
@@ -226,11 +227,8 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
     match item {
         Item::Keep | Item::Drop => insert(&mut p.tree, &path, Branch::Leaf, &path),
         Item::Slice(s) => {
-            match p.kind {
-                Kind::Inclusion => insert(&mut p.tree, &path, Branch::Leaf, &path)?,
-                Kind::Exclusion => check_collision(p, &path)?,
-            }
-            p.slices.push((Path::new(&path), s));
+            insert(&mut p.tree, &path, Branch::Cut, &path)?;
+            p.cuts.insert(&path, Cut::Slice(s));
             Ok(())
         }
         Item::ElemMatch(matcher) => {
@@ -252,6 +250,7 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
                 bail!(224, "$expr is not allowed in the context of a positional projection");
             }
             insert(&mut p.tree, &path, Branch::Leaf, &path)?;
+            p.cuts.insert(&path, Cut::Positional);
             p.positional = Some((Path::new(&path), Arc::new(filter.clone())));
             Ok(())
         }
@@ -320,14 +319,6 @@ fn insert(tree: &mut Tree, path: &str, branch: Branch, whole: &str) -> Result<()
         Some(Branch::Sub(sub)) => insert(sub, rest, branch, whole),
         Some(_) => bail!(31249, "Path collision at {whole} remaining portion {rest}"),
     }
-}
-
-fn check_collision(p: &Projection, path: &str) -> Result<()> {
-    let mut scratch = p.tree.clone();
-    for (earlier, _) in &p.slices {
-        insert(&mut scratch, &earlier.text, Branch::Leaf, &earlier.text)?;
-    }
-    insert(&mut scratch, path, Branch::Leaf, path)
 }
 
 fn has_expr(node: &Node) -> bool {

@@ -66,3 +66,28 @@ fn bad_specifications_have_the_real_codes() {
     assert_eq!(code(doc! {"a": {"$elemMatch": 1}}), 31274);
     assert_eq!(code(doc! {"a.b": {"$elemMatch": {"x": 1}}}), 31275);
 }
+
+#[test]
+fn very_many_slices_are_cut_in_one_pass() {
+    const MANY: usize = 20_000;
+    let d: Document = (0..MANY).map(|i| (format!("f{i}"), document::array![1, 2, 3])).collect();
+    let slices = || (0..MANY).map(|i| (format!("f{i}"), document::Value::Document(doc! {"$slice": 1})));
+    let cut: Document = (0..MANY).map(|i| (format!("f{i}"), document::array![1])).collect();
+    assert_eq!(plain(slices().collect(), d.clone()), cut);
+    let below = |d: Document| doc! {"a": [d, 5, [{"f0": [1, 2]}]]};
+    let nested: Document = slices().map(|(name, slice)| (format!("a.{name}"), slice)).collect();
+    assert_eq!(plain(nested, below(d)), below(cut), "an array in an array is left alone");
+}
+
+#[test]
+fn slices_collide_with_one_another_and_with_other_fields() {
+    let slice = || doc! {"$slice": 1};
+    assert_eq!(code(doc! {"a": slice(), "a.b": slice()}), 31249);
+    assert_eq!(code(doc! {"a.b": slice(), "a": slice()}), 31250);
+    assert_eq!(code(doc! {"a": slice(), "a.b": 0}), 31249);
+    assert_eq!(code(doc! {"a.b": 0, "a": slice()}), 31250);
+    assert_eq!(code(doc! {"a": 1, "a.b": slice()}), 31249);
+    let d = doc! {"_id": 1, "a": {"b": [1, 2], "c": 3, "d": 4}};
+    assert_eq!(plain(doc! {"a.b": slice(), "a.c": 0}, d.clone()), doc! {"_id": 1, "a": {"b": [1], "d": 4}});
+    assert_eq!(plain(doc! {"a.b": slice(), "a.c": 1}, d), doc! {"_id": 1, "a": {"b": [1], "c": 3}});
+}

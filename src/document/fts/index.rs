@@ -38,12 +38,13 @@ impl TextIndex {
                 "default_language is not valid: unsupported language: \"{name}\" for text index version 3"
             );
         };
-        let weights: Vec<(String, f64)> = spec
+        let mut weights: Vec<(String, f64)> = spec
             .get_document("weights")
             .into_iter()
             .flat_map(Document::iter)
             .map(|(path, v)| (path.to_string(), v.as_f64().unwrap_or(1.0)))
             .collect();
+        weights.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(TextIndex {
             everything: weights.iter().find(|(p, _)| p == EVERYTHING).map(|(_, w)| *w),
             weights: weights.into_iter().filter(|(p, _)| p != EVERYTHING).collect(),
@@ -129,12 +130,15 @@ impl TextIndex {
     }
 
     fn weight_of(&self, path: &str) -> Option<f64> {
-        self.weights.iter().find(|(p, _)| p == path).map(|(_, w)| *w).or(self.everything)
+        let at = self.weights.binary_search_by(|(p, _)| p.as_str().cmp(path));
+        at.map_or(self.everything, |at| Some(self.weights[at].1))
     }
     /// Whether an indexed string may stand at the path or below it.
     fn leads_on(&self, path: &str) -> bool {
-        let below = |p: &str| p == path || p.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-        self.everything.is_some() || self.weights.iter().any(|(p, _)| below(p))
+        let below = |p: &str| p.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        // The first in order that may be below.
+        let at = self.weights.partition_point(|(p, _)| p.bytes().lt(path.bytes().chain([b'.'])));
+        self.weight_of(path).is_some() || self.weights.get(at).is_some_and(|(p, _)| below(p))
     }
 
     /// The paths and weights of a key pattern's text fields, in listIndexes' order.

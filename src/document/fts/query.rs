@@ -6,7 +6,7 @@
 
 use super::index::TextIndex;
 use super::language::{Language, Sensitive, fold};
-use crate::{Doc, Document, Value, doc};
+use crate::{Doc, Document, Result, Value, doc, meter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,10 +23,29 @@ pub struct TextQuery {
     lookup: Vec<String>,
     /// None of them.
     excluded: Vec<String>,
-    /// Each of them, folded.
-    phrases: Vec<String>,
-    excluded_phrases: Vec<String>,
+    phrases: Phrases,
+    excluded_phrases: Phrases,
 }
+
+/// Phrases, folded.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Phrases {
+    written: Vec<String>,
+    /// Each once, in order.
+    distinct: Vec<String>,
+}
+
+impl Phrases {
+    fn of(written: Vec<String>) -> Phrases {
+        let mut distinct = written.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        Phrases { written, distinct }
+    }
+}
+
+/// Bytes of a text in which a phrase is looked for in the time of a unit of work.
+const BYTES_A_UNIT: usize = 64;
 
 impl TextQuery {
     /// `spec` is what explain shows.
@@ -47,30 +66,28 @@ impl TextQuery {
             terms: Vec::new(),
             lookup: Vec::new(),
             excluded: Vec::new(),
-            phrases: Vec::new(),
-            excluded_phrases: Vec::new(),
+            phrases: Phrases::default(),
+            excluded_phrases: Phrases::default(),
         };
+        let (mut phrases, mut excluded_phrases) = (Vec::new(), Vec::new());
         for part in parts(search) {
-            query.take(&part, language);
+            match (part.phrase, part.negated) {
+                (true, true) => excluded_phrases.push(fold(part.text, sensitive)),
+                (true, false) => phrases.push(fold(part.text, sensitive)),
+                (false, true) => query.excluded.extend(language.terms(part.text, sensitive)),
+                (false, false) => {}
+            }
+            if !part.negated {
+                query.terms.extend(language.terms(part.text, sensitive));
+                query.lookup.extend(language.terms(part.text, Sensitive::default()));
+            }
         }
+        (query.phrases, query.excluded_phrases) = (Phrases::of(phrases), Phrases::of(excluded_phrases));
         for list in [&mut query.terms, &mut query.lookup, &mut query.excluded] {
             list.sort_unstable();
             list.dedup();
         }
         query
-    }
-
-    fn take(&mut self, part: &Part<'_>, language: Language) {
-        match (part.phrase, part.negated) {
-            (true, true) => self.excluded_phrases.push(fold(part.text, self.sensitive)),
-            (true, false) => self.phrases.push(fold(part.text, self.sensitive)),
-            (false, true) => self.excluded.extend(language.terms(part.text, self.sensitive)),
-            (false, false) => {}
-        }
-        if !part.negated {
-            self.terms.extend(language.terms(part.text, self.sensitive));
-            self.lookup.extend(language.terms(part.text, Sensitive::default()));
-        }
     }
 
     pub fn spec(&self) -> &Document {
@@ -81,7 +98,7 @@ impl TextQuery {
         let list = |list: &[String]| Value::Array(list.iter().map(|s| Value::from(s.as_str())).collect());
         doc! {
             "terms": list(&self.terms), "negatedTerms": list(&self.excluded),
-            "phrases": list(&self.phrases), "negatedPhrases": list(&self.excluded_phrases),
+            "phrases": list(&self.phrases.written), "negatedPhrases": list(&self.excluded_phrases.written),
         }
     }
     pub fn index(&self) -> &TextIndex {
@@ -91,29 +108,48 @@ impl TextQuery {
     pub fn lookup(&self) -> &[String] {
         &self.lookup
     }
-    pub fn matches(&self, doc: Doc<'_>) -> bool {
+    /// Whether a document matches.
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn matches(&self, doc: Doc<'_>) -> Result<bool> {
         if self.terms.is_empty() {
-            return false;
+            return Ok(false);
         }
         let found = self.index.scores(doc, self.sensitive);
         let holds = |term: &String| found.contains_key(term);
-        self.terms.iter().any(holds)
-            && !self.excluded.iter().any(holds)
-            && self.phrases.iter().all(|p| self.has_phrase(doc, p))
-            && !self.excluded_phrases.iter().any(|p| self.has_phrase(doc, p))
+        if !self.terms.iter().any(holds) || self.excluded.iter().any(holds) {
+            return Ok(false);
+        }
+        let (wanted, excluded) = (&self.phrases.distinct, &self.excluded_phrases.distinct);
+        if wanted.is_empty() && excluded.is_empty() {
+            return Ok(true);
+        }
+        let mut texts = Vec::new();
+        self.index.for_each_text(doc, &mut |t| texts.push(fold(t.text, self.sensitive)));
+        let phrases = wanted.iter().map(|p| (p, true)).chain(excluded.iter().map(|p| (p, false)));
+        for (phrase, expected) in phrases {
+            if has_phrase(&texts, phrase)? != expected {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
     /// The sum of the scores of the terms in the index, which tells no cases or diacritics apart.
     pub fn score(&self, doc: Doc<'_>) -> f64 {
         let found: BTreeMap<String, f64> = self.index.scores(doc, Sensitive::default());
         self.lookup.iter().filter_map(|t| found.get(t)).sum()
     }
-    fn has_phrase(&self, doc: Doc<'_>, phrase: &str) -> bool {
-        let mut found = false;
-        self.index.for_each_text(doc, &mut |t| {
-            found = found || fold(t.text, self.sensitive).contains(phrase);
-        });
-        found
+}
+
+fn has_phrase(texts: &[String], phrase: &str) -> Result<bool> {
+    for text in texts {
+        meter::spend(1 + text.len() / BYTES_A_UNIT)?;
+        if text.contains(phrase) {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
 struct Part<'s> {

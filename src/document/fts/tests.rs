@@ -51,8 +51,9 @@ fn words_end_at_punctuation_and_at_no_other_sign() {
 
 #[test]
 fn a_search_takes_words_phrases_and_exclusions() {
-    let matches =
-        |search: &str, text: &str| query(search, false, false).matches(doc! { "t": text }.to_doc_buf().doc());
+    let matches = |search: &str, text: &str| {
+        query(search, false, false).matches(doc! { "t": text }.to_doc_buf().doc()).unwrap()
+    };
     assert!(matches("running cats", "The cat ran"), "stems are compared");
     assert!(matches("CAFE", "a Café"));
     assert!(!matches("cat -black", "a black cat"));
@@ -62,9 +63,9 @@ fn a_search_takes_words_phrases_and_exclusions() {
     assert!(!matches("cat -\"black cat\"", "a black cat"));
     assert!(!matches("-dog", "a cat"), "exclusions alone find nothing");
     assert!(!matches("the and", "the and"), "nor do stop words");
-    assert!(!query("Cafe", false, true).matches(doc! { "t": "Café" }.to_doc_buf().doc()));
-    assert!(!query("coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()));
-    assert!(query("Coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()));
+    assert!(!query("Cafe", false, true).matches(doc! { "t": "Café" }.to_doc_buf().doc()).unwrap());
+    assert!(!query("coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()).unwrap());
+    assert!(query("Coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()).unwrap());
 }
 
 #[test]
@@ -78,4 +79,27 @@ fn languages_come_from_the_index_and_from_documents() {
     let french = doc! { "language": "french", "x": { "y": "les chevaux" }, "n": 1 };
     assert!(all.terms(french.to_doc_buf().doc()).unwrap().contains_key("cheval"));
     assert!(!all.terms(doc! { "x": "les chevaux" }.to_doc_buf().doc()).unwrap().contains_key("cheval"));
+}
+
+#[test]
+fn a_phrase_that_is_written_many_times_is_looked_for_once_and_shown_as_it_is_written() {
+    let of = |phrases: usize| query(&"\"a cat\" ".repeat(phrases), false, false);
+    let text = doc! { "t": format!("a cat{}", " dog".repeat(10_000)) }.to_doc_buf();
+    let units = |query: &TextQuery| {
+        crate::meter::within(&mut crate::meter::Oversight::default(), || {
+            assert!(query.matches(text.doc()).unwrap());
+            crate::meter::spent()
+        })
+    };
+    assert_eq!(units(&of(1)), units(&of(1000)));
+    assert_eq!(of(3).parsed().get_array("phrases").map(|list| list.len()), Some(3));
+}
+
+#[test]
+fn weights_of_paths_that_begin_alike_are_told_apart() {
+    let weights = doc! { "a-b": 2, "a.b": 3, "a": 5, "c.d.e": 7 };
+    let index = TextIndex::parse(&doc! { "weights": weights }).unwrap();
+    let terms = |d: Document| index.terms(d.to_doc_buf().doc()).unwrap().len();
+    assert_eq!(terms(doc! { "a": "red", "a-b": "green", "c": { "d": { "e": "blue" } } }), 3);
+    assert_eq!(terms(doc! { "a": { "b": "red", "c": "green" }, "c": { "e": "blue" }, "c-d": "black" }), 1);
 }

@@ -238,7 +238,7 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
         }
         Node::Text(q) => {
             meter::spend(doc.bytes().len() / 8)?;
-            Ok(q.matches(doc))
+            q.matches(doc)
         }
         Node::Script(function) => function.test(doc),
         Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),

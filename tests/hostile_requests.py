@@ -445,6 +445,13 @@ class Hostile:
 
     request_find_again = request_find
 
+    def request_find_slices(self):
+        names = self.random.choice([[f"f{i}" for i in range(20000)], [f"x.f{i}" for i in range(20000)]])
+        return {"find": self.source, "projection": {name: {"$slice": self.random.choice([1, -1, [2, 3]])} for name in names}}
+
+    def request_find_phrases(self):
+        return {"find": self.random.choice(["i", "checked"]), "filter": {"$text": {"$search": '"a" "b" -"c" ' * 100000}}}
+
     def request_find_one_of_view(self):
         chosen, part = self.any("filter")
         return {"find": "view4", "filter": chosen, "limit": 1}, DATABASE, part

@@ -83,7 +83,7 @@ impl UpdatePath {
     pub fn last(&self) -> &str {
         self.text.rsplit('.').next().unwrap_or(&self.text)
     }
-    /// Component by component, numbers as numbers: the order in which an update visits its paths.
+    /// Component by component ([`component_order`]): the order in which an update visits its paths.
     pub fn order(&self, other: &UpdatePath) -> Ordering {
         let (mut a, mut b) = (self.text.split('.'), other.text.split('.'));
         loop {
@@ -92,12 +92,7 @@ impl UpdatePath {
                 (None, Some(_)) => return Ordering::Less,
                 (Some(_), None) => return Ordering::Greater,
                 (Some(x), Some(y)) if x == y => {}
-                (Some(x), Some(y)) => {
-                    return match (array_index(x), array_index(y)) {
-                        (Some(i), Some(j)) => i.cmp(&j),
-                        _ => x.cmp(y),
-                    };
-                }
+                (Some(x), Some(y)) => return component_order(x).cmp(&component_order(y)),
             }
         }
     }
@@ -105,6 +100,16 @@ impl UpdatePath {
     pub fn conflict<'a>(&'a self, other: &'a UpdatePath) -> Option<&'a str> {
         let (short, long) = if self.steps.len() <= other.steps.len() { (self, other) } else { (other, self) };
         (long.steps[..short.steps.len()] == short.steps[..]).then_some(short.text.as_str())
+    }
+}
+
+/// What components are ordered by: names that sort before digits, then positions as numbers, then all other names. Were a
+/// position compared with a name as text, there would be no order: 9 < 10, "10" < "1a", "1a" < "9".
+fn component_order(name: &str) -> (u8, usize, &str) {
+    match array_index(name) {
+        Some(position) => (1, position, ""),
+        None if name < "0" => (0, 0, name),
+        None => (2, 0, name),
     }
 }
 

@@ -286,3 +286,23 @@ fn a_stage_sets_many_fields_as_stages_set_few() {
     assert_eq!(changed.get("d"), Some(&array![{ "e": 7 }, { "e": 7 }]));
     assert_eq!(Some(changed), change(old, parts).unwrap());
 }
+
+#[test]
+fn positions_and_names_are_set_in_one_order_however_they_are_mixed() {
+    let names = ["9", "10", "1a", "$x", "-", "a", "01", "1b", "2", "100", "9z", "0"];
+    let paths: Vec<path::UpdatePath> =
+        names.iter().map(|n| path::UpdatePath { text: (*n).to_string(), steps: Vec::new() }).collect();
+    let is_before = |a: &path::UpdatePath, b: &path::UpdatePath| a.order(b) == std::cmp::Ordering::Less;
+    for a in &paths {
+        for b in &paths {
+            assert_eq!(a.order(b), b.order(a).reverse(), "{a:?} {b:?}");
+            for c in paths.iter().filter(|c| is_before(a, b) && is_before(b, c)) {
+                assert!(is_before(a, c), "{a:?} {b:?} {c:?}");
+            }
+        }
+    }
+    let mixed = (0..60).map(|i| (if i % 2 == 0 { format!("{i}") } else { format!("{i}a") }, Value::Int32(i)));
+    let set = changed(doc! {}, doc! { "$set": Document(mixed.collect()) });
+    assert_eq!(set.len(), 60);
+    assert_eq!(set.keys().nth(30), Some("11a"), "positions first, then names as text");
+}

@@ -12,6 +12,7 @@
 )]
 
 pub mod accumulator;
+mod assignment;
 pub mod change_stream;
 pub mod command_let;
 pub mod computed;

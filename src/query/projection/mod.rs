@@ -14,6 +14,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+use crate::assignment::Assignment;
 use crate::computed::Computed;
 use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
 use crate::matcher::{Matcher, path::LeafArrays};
@@ -261,7 +262,7 @@ impl Projection {
             if let Appended::Computed { path, expression } = a {
                 let parts: Vec<&str> = path.split('.').collect();
                 let value = expression.eval(doc)?;
-                set_computed(&mut tree, &parts, &value);
+                Assignment::of(value.as_ref()).set(&mut tree, &parts)?;
             }
         }
         out.truncate(start);
@@ -281,39 +282,6 @@ impl Tree {
                 Branch::Sub(sub) => sub.collect(&path, out),
                 _ => out.push(path),
             }
-        }
-    }
-}
-
-/// Sets a computed value below documents, and below each document of an array.
-fn set_computed(doc: &mut document::Document, parts: &[&str], value: &Option<document::Value>) {
-    let Some((first, rest)) = parts.split_first() else { return };
-    if rest.is_empty() {
-        if let Some(v) = value {
-            doc.insert(*first, v.clone());
-        }
-        return;
-    }
-    match doc.get_mut(first) {
-        Some(v) => set_computed_below(v, rest, value),
-        None => {
-            let mut d = document::Document::new();
-            set_computed(&mut d, rest, value);
-            doc.insert(*first, d);
-        }
-    }
-}
-
-/// The same in a value: arrays in arrays stay what they are, and what is neither a document nor an array becomes a document.
-fn set_computed_below(v: &mut document::Value, parts: &[&str], value: &Option<document::Value>) {
-    use document::Value;
-    match v {
-        Value::Document(d) => set_computed(d, parts, value),
-        Value::Array(items) => items.iter_mut().for_each(|item| set_computed_below(item, parts, value)),
-        other => {
-            let mut d = document::Document::new();
-            set_computed(&mut d, parts, value);
-            *other = Value::Document(d);
         }
     }
 }

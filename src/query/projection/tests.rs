@@ -91,3 +91,16 @@ fn slices_collide_with_one_another_and_with_other_fields() {
     assert_eq!(plain(doc! {"a.b": slice(), "a.c": 0}, d.clone()), doc! {"_id": 1, "a": {"b": [1], "d": 4}});
     assert_eq!(plain(doc! {"a.b": slice(), "a.c": 1}, d), doc! {"_id": 1, "a": {"b": [1], "c": 3}});
 }
+
+#[test]
+fn a_field_that_is_computed_below_each_element_is_counted_as_often_as_it_is_copied() {
+    use document::Value;
+    use document::meter::{OVERRUN, Oversight, bounded, within};
+    let elements = |n: usize| Value::Array(vec![Value::Document(doc! {}); n]);
+    let spec = doc! { "x.a": "$big" };
+    let input = doc! { "x": elements(1000), "big": "b".repeat(1 << 20) };
+    assert_eq!(project(spec.clone(), doc! {}, input).unwrap_err().code, 10334);
+    let many = doc! { "x": elements(30_000), "big": 1 };
+    let ended = within(&mut Oversight::default(), || bounded(1, || project(spec, doc! {}, many)));
+    assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN));
+}

@@ -1,6 +1,7 @@
 //! Updates written as a pipeline: `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
 
 use crate::QueryContext;
+use crate::assignment::Assignment;
 use crate::computed::Computed;
 use crate::depth;
 use crate::matcher::Matcher;
@@ -150,7 +151,7 @@ impl Step {
                 let mut fields = Fields::of(doc.to_document(), list.len());
                 for (path, expression) in list {
                     meter::spend(1)?;
-                    fields.set(path, &expression.eval(doc)?);
+                    fields.set(path, expression.eval(doc)?.as_ref())?;
                 }
                 Ok(fields.into_document().to_doc_buf())
             }
@@ -196,61 +197,31 @@ impl Fields {
         });
         Fields { document, places, gone: HashSet::new() }
     }
-    fn set(&mut self, path: &[String], value: &Option<Value>) {
-        let Some(places) = &mut self.places else { return set(&mut self.document, path, value) };
-        let Some((first, rest)) = path.split_first() else { return };
+    /// # Errors
+    /// Those of [`Assignment::set`].
+    fn set(&mut self, path: &[String], value: Option<&Value>) -> Result<()> {
+        let mut assignment = Assignment::of(value);
+        let Some(places) = &mut self.places else { return assignment.set(&mut self.document, path) };
+        let Some((first, rest)) = path.split_first() else { return Ok(()) };
         let Some(&at) = places.get(first).filter(|at| !self.gone.contains(at)) else {
             let mut new = Document::new();
-            set(&mut new, path, value);
+            assignment.set(&mut new, path)?;
             if !new.is_empty() {
                 places.insert(first.clone(), self.document.len());
                 self.document.0.append(&mut new.0);
             }
-            return;
+            return Ok(());
         };
         match (rest, value) {
             ([], None) => drop(self.gone.insert(at)),
             ([], Some(value)) => self.document.0[at].1 = value.clone(),
-            (rest, value) => set_in(&mut self.document.0[at].1, rest, value),
+            (rest, _) => assignment.set_below(&mut self.document.0[at].1, rest)?,
         }
+        Ok(())
     }
     fn into_document(self) -> Document {
         let Fields { document, gone, .. } = self;
         let kept = document.0.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
         Document(kept.map(|(_, field)| field).collect())
-    }
-}
-
-/// Sets below documents and below each element of arrays; a scalar on the way gives place to a document. A missing value removes.
-fn set(doc: &mut Document, path: &[String], value: &Option<Value>) {
-    let Some((first, rest)) = path.split_first() else { return };
-    if rest.is_empty() {
-        match value {
-            Some(v) => doc.insert(first.as_str(), v.clone()),
-            None => {
-                doc.remove(first);
-            }
-        }
-        return;
-    }
-    match doc.get_mut(first) {
-        Some(inner) => set_in(inner, rest, value),
-        None => {
-            let mut inner = Document::new();
-            set(&mut inner, rest, value);
-            doc.push(first.as_str(), inner);
-        }
-    }
-}
-
-fn set_in(target: &mut Value, rest: &[String], value: &Option<Value>) {
-    match target {
-        Value::Document(d) => set(d, rest, value),
-        Value::Array(items) => items.iter_mut().for_each(|item| set_in(item, rest, value)),
-        other => {
-            let mut inner = Document::new();
-            set(&mut inner, rest, value);
-            *other = Value::Document(inner);
-        }
     }
 }

@@ -306,3 +306,15 @@ fn positions_and_names_are_set_in_one_order_however_they_are_mixed() {
     assert_eq!(set.len(), 60);
     assert_eq!(set.keys().nth(30), Some("11a"), "positions first, then names as text");
 }
+
+#[test]
+fn a_value_that_is_set_below_each_element_is_counted_as_often_as_it_is_copied() {
+    use document::meter::{OVERRUN, Oversight, bounded, within};
+    let elements = |n: usize| Value::Array(vec![Value::Document(doc! {}); n]);
+    let u = array![{ "$set": { "x.a": "$big" } }];
+    assert_eq!(code(doc! { "x": elements(1000), "big": "b".repeat(1 << 20) }, u.clone()), 10334);
+    let many = doc! { "_id": 1, "x": elements(30_000), "big": 1 }.to_doc_buf();
+    let update = Update::parse(&u, &[], &ctx()).unwrap();
+    let ended = within(&mut Oversight::default(), || bounded(1, || update.apply(many.doc(), None, false)));
+    assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN));
+}

@@ -12,6 +12,7 @@
 //! Invariant: `_id` never changes, and a document never leaves here larger than 16 MiB or deeper than 200 levels.
 
 mod fast;
+mod index;
 pub mod ops;
 mod parse;
 pub mod path;

@@ -1,5 +1,6 @@
 //! Updates written as a pipeline: `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
 
+use super::index::Index;
 use crate::QueryContext;
 use crate::assignment::Assignment;
 use crate::computed::Computed;
@@ -7,8 +8,7 @@ use crate::depth;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
 use crate::sort::field_path;
-use document::{Doc, DocBuf, Document, Result, Value, bail, meter};
-use std::collections::{HashMap, HashSet};
+use document::{Doc, DocBuf, Document, Result, Value, bail};
 
 #[derive(Clone, Debug)]
 pub(super) struct Steps(Vec<Step>);
@@ -148,12 +148,13 @@ impl Step {
     fn apply(&self, doc: Doc<'_>) -> Result<DocBuf> {
         match self {
             Step::Set(list) => {
-                let mut fields = Fields::of(doc.to_document(), list.len());
+                let mut document = doc.to_document();
+                let mut index = Index::of(&document, list.len())?;
                 for (path, expression) in list {
-                    meter::spend(1)?;
-                    fields.set(path, expression.eval(doc)?.as_ref())?;
+                    set(&mut document, &mut index, path, expression.eval(doc)?.as_ref())?;
                 }
-                Ok(fields.into_document().to_doc_buf())
+                index.settle(&mut document);
+                Ok(document.to_doc_buf())
             }
             Step::Project(p) => {
                 let mut out = Vec::with_capacity(doc.bytes().len());
@@ -174,54 +175,25 @@ impl Step {
     }
 }
 
-/// With more paths to set than this the fields of the document are found by hash.
-const LINEAR_MAX: usize = 16;
-
-/// A document of which many fields are set: each is found without looking through the others.
-struct Fields {
-    document: Document,
-    /// Where each field stands, of several of one name the first; `None` where few are set.
-    places: Option<HashMap<String, usize>>,
-    /// Those that are removed, which the others still stand between.
-    gone: HashSet<usize>,
-}
-
-impl Fields {
-    fn of(document: Document, paths: usize) -> Fields {
-        let places = (paths > LINEAR_MAX).then(|| {
-            let mut places = HashMap::with_capacity(document.len() + paths);
-            for (i, name) in document.keys().enumerate() {
-                places.entry(name.to_string()).or_insert(i);
-            }
-            places
-        });
-        Fields { document, places, gone: HashSet::new() }
-    }
-    /// # Errors
-    /// Those of [`Assignment::set`].
-    fn set(&mut self, path: &[String], value: Option<&Value>) -> Result<()> {
-        let mut assignment = Assignment::of(value);
-        let Some(places) = &mut self.places else { return assignment.set(&mut self.document, path) };
-        let Some((first, rest)) = path.split_first() else { return Ok(()) };
-        let Some(&at) = places.get(first).filter(|at| !self.gone.contains(at)) else {
-            let mut new = Document::new();
-            assignment.set(&mut new, path)?;
-            if !new.is_empty() {
-                places.insert(first.clone(), self.document.len());
-                self.document.0.append(&mut new.0);
-            }
-            return Ok(());
-        };
-        match (rest, value) {
-            ([], None) => drop(self.gone.insert(at)),
-            ([], Some(value)) => self.document.0[at].1 = value.clone(),
-            (rest, _) => assignment.set_below(&mut self.document.0[at].1, rest)?,
+/// Sets one of many fields of a document.
+///
+/// # Errors
+/// Those of [`Assignment::set`].
+fn set(document: &mut Document, index: &mut Index, path: &[String], value: Option<&Value>) -> Result<()> {
+    let Some((first, rest)) = path.split_first() else { return Ok(()) };
+    let mut assignment = Assignment::of(value);
+    let Some(at) = index.position(document, first)? else {
+        let mut new = Document::new();
+        assignment.set(&mut new, path)?;
+        if let Some((_, value)) = new.0.pop() {
+            index.push(document, first, value);
         }
-        Ok(())
+        return Ok(());
+    };
+    match (rest, value) {
+        ([], None) => drop(index.remove(document, at)),
+        ([], Some(value)) => document.0[at].1 = value.clone(),
+        (rest, _) => assignment.set_below(&mut document.0[at].1, rest)?,
     }
-    fn into_document(self) -> Document {
-        let Fields { document, gone, .. } = self;
-        let kept = document.0.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
-        Document(kept.map(|(_, field)| field).collect())
-    }
+    Ok(())
 }

@@ -318,3 +318,72 @@ fn a_value_that_is_set_below_each_element_is_counted_as_often_as_it_is_copied() 
     let ended = within(&mut Oversight::default(), || bounded(1, || update.apply(many.doc(), None, false)));
     assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN));
 }
+
+/// Units of work that `f` is counted for.
+fn units(f: impl FnOnce()) -> i64 {
+    use document::meter::{Oversight, spent, within};
+    within(&mut Oversight::default(), || {
+        f();
+        spent()
+    })
+}
+
+#[test]
+fn each_of_many_fields_is_found_without_looking_through_the_others() {
+    use document::meter::{OVERRUN, Oversight, bounded, within};
+    const MANY: i32 = 20_000;
+    let fields = |prefix: &str, suffix: &str, value: &dyn Fn(i32) -> Value| {
+        Document((0..MANY).map(|i| (format!("{prefix}{i}{suffix}"), value(i))).collect())
+    };
+    let number = |i: i32| Value::Int32(i);
+    let old = fields("f", "", &number).to_doc_buf();
+    let renames = doc! { "$rename": fields("f", "", &|i| Value::from(format!("g{i}"))) };
+    let update = Update::parse(&renames.into(), &[], &ctx()).unwrap();
+    let work = units(|| {
+        let Outcome::Changed(new) = update.apply(old.doc(), None, false).unwrap() else { panic!() };
+        assert_eq!(new.to_document(), fields("g", "", &number));
+    });
+    assert!(work < 1_000_000, "{work}");
+    let ended = within(&mut Oversight::default(), || bounded(1, || update.apply(old.doc(), None, false)));
+    assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN));
+
+    let below = doc! { "$set": fields("d", ".x", &number) };
+    let update = Update::parse(&below.into(), &[], &ctx()).unwrap();
+    let work = units(|| {
+        let Outcome::Changed(new) = update.apply(old.doc(), None, false).unwrap() else { panic!() };
+        assert_eq!(new.doc().iter().count(), 2 * MANY as usize);
+    });
+    assert!(work < 1_000_000, "{work}");
+}
+
+#[test]
+fn many_renames_do_what_few_do() {
+    let old = doc! { "_id": 1, "a": { "b": 1, "c": 2 }, "d": 3, "e": 4, "last": 5 };
+    let mut renames = doc! { "a.b": "d.x", "e": "a.y", "d.z": "none" };
+    let few = |renames: &Document| change(old.clone(), doc! { "$rename": renames.clone() });
+    let refused = few(&renames).unwrap_err();
+    (0..20).for_each(|i| renames.push(format!("missing{i}"), format!("m{i}")));
+    assert_eq!(few(&renames).unwrap_err(), refused, "d is no document");
+    let mut renames = doc! { "a.b": "n.x", "e": "a.y", "d": "n.z" };
+    let expected = doc! { "_id": 1, "a": { "c": 2, "y": 4 }, "last": 5, "n": { "x": 1, "z": 3 } };
+    assert_eq!(few(&renames).unwrap(), Some(expected.clone()));
+    (0..20).for_each(|i| renames.push(format!("missing{i}"), format!("m{i}")));
+    assert_eq!(few(&renames).unwrap(), Some(expected));
+}
+
+#[test]
+fn an_upsert_of_many_fields_is_counted_and_finds_each_without_looking_through_the_others() {
+    use document::meter::{OVERRUN, Oversight, bounded, within};
+    let fields =
+        |prefix: &str| Document((0..20_000).map(|i| (format!("{prefix}{i}"), Value::Int32(i))).collect());
+    let filter = Matcher::parse(fields("f.").to_doc_buf().doc(), &ctx()).unwrap();
+    let update = Update::parse(&doc! { "$set": fields("g") }.into(), &[], &ctx()).unwrap();
+    let work = units(|| {
+        let new = update.upsert_document(&filter).unwrap();
+        assert_eq!(new.doc().get_document("f").map(|f| f.iter().count()), Some(20_000));
+        assert_eq!(new.doc().iter().count(), 20_001);
+    });
+    assert!(work < 1_000_000, "{work}");
+    let ended = within(&mut Oversight::default(), || bounded(1, || update.upsert_document(&filter)));
+    assert_eq!(ended.err().map(|e| e.code), Some(OVERRUN));
+}

@@ -3,6 +3,7 @@
 //! Each path is followed by itself. Where it leaves the document, a modifier that creates builds the documents on the way; in an array a
 //! number is a position (the array is padded with nulls up to it) and `$`, `$[]`, `$[id]` choose elements.
 
+use super::index::Index;
 use super::ops::{Change, Modifier};
 use super::path::Step;
 use super::{Operation, Operators};
@@ -49,13 +50,15 @@ struct Walk<'a> {
 /// Applies every operator; whether anything changed.
 pub(super) fn apply(o: &Operators, document: &mut Document, state: &State<'_>) -> Result<bool> {
     let mut changed = false;
+    let mut index = Index::of(document, 2 * o.renames.len() + o.operations.len())?;
     for rename in &o.renames {
-        changed |= rename.apply(document, state.old)?;
+        changed |= rename.apply(document, &mut index, state.old)?;
     }
     for operation in &o.operations {
         let walk = Walk { operation, state };
-        changed |= walk.in_document(document, &operation.path.steps)?;
+        changed |= walk.in_document(document, &mut index, &operation.path.steps)?;
     }
+    index.settle(document);
     Ok(changed)
 }
 
@@ -86,13 +89,12 @@ impl Walk<'_> {
         }
     }
 
-    fn in_document(&self, document: &mut Document, steps: &[Step]) -> Result<bool> {
+    fn in_document(&self, document: &mut Document, index: &mut Index, steps: &[Step]) -> Result<bool> {
         let Some((step, rest)) = steps.split_first() else { return Ok(false) };
         let Some(name) = self.resolve(step)? else { return self.no_array(document) };
-        meter::spend(2 + document.0.len() / 8)?;
-        let Some(at) = document.0.iter().position(|(n, _)| *n == name) else {
+        let Some(at) = index.position(document, &name)? else {
             let Some(value) = self.created(&name, rest)? else { return Ok(false) };
-            document.push(name, value);
+            index.push(document, &name, value);
             return Ok(true);
         };
         if !rest.is_empty() {
@@ -103,7 +105,7 @@ impl Walk<'_> {
             Change::None => Ok(false),
             Change::Changed => Ok(true),
             Change::Remove => {
-                document.0.remove(at);
+                index.remove(document, at);
                 Ok(true)
             }
         }
@@ -124,7 +126,7 @@ impl Walk<'_> {
 
     fn below(&self, name: &str, value: &mut Value, rest: &[Step]) -> Result<bool> {
         match value {
-            Value::Document(d) => self.in_document(d, rest),
+            Value::Document(d) => self.in_document(d, &mut Index::default(), rest),
             Value::Array(items) => self.in_array(name, items, rest),
             other => {
                 if let Some(Step::Every | Step::Filtered(_)) = rest.first() {

@@ -1,11 +1,10 @@
 //! The document an upsert inserts.
 
 use super::path::beginnings;
-use super::tree::State;
-use super::{Kind, Outcome, Update, tree};
+use super::{Kind, Outcome, Update};
 use crate::matcher::path::Path;
 use crate::matcher::{Comparison, Leaf, Matcher, Node, Test};
-use document::{DocBuf, Document, Result, Value, bail};
+use document::{DocBuf, Document, Result, Value, bail, meter};
 use std::collections::HashSet;
 
 pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
@@ -13,24 +12,9 @@ pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
         return replacement(r, filter);
     }
     let base = id_first(from_filter(filter)?).to_doc_buf();
-    let new = match &update.kind {
-        Kind::Operators(o) => {
-            let mut document = base.to_document();
-            let state = State {
-                old: base.doc(),
-                match_position: None,
-                is_insert: true,
-                array_filters: &o.array_filters,
-            };
-            tree::apply(o, &mut document, &state)?;
-            let new = id_first(document).to_doc_buf();
-            super::check_id_by_operators(base.doc(), new.doc())?;
-            new
-        }
-        _ => match update.apply(base.doc(), None, true)? {
-            Outcome::NoOp => base,
-            Outcome::Changed(new) => new,
-        },
+    let new = match update.apply(base.doc(), None, true)? {
+        Outcome::NoOp => base,
+        Outcome::Changed(new) => super::with_id_of(base.doc(), new),
     };
     if let Some(id) = new.get("_id") {
         super::check_id_type(id)?;
@@ -65,6 +49,8 @@ fn from_filter(filter: &Matcher) -> Result<Document> {
     let mut seen = HashSet::new();
     for (path, value) in &pairs {
         crate::depth::check_path_length(path.parts.len())?;
+        // Each beginning of a path is looked up.
+        meter::spend(1 + path.parts.len() * (1 + path.text.len() / 1024))?;
         // In the order of the texts a path comes after all that it begins with.
         if let Some(earlier) = beginnings(&path.text).find(|b| seen.contains(b)) {
             if earlier == &*path.text {
@@ -81,7 +67,7 @@ fn from_filter(filter: &Matcher) -> Result<Document> {
             );
         }
         seen.insert(&*path.text);
-        set(&mut out, &path.parts.iter().map(|p| &*p.name).collect::<Vec<_>>(), value);
+        append(&mut out, &path.parts.iter().map(|p| &*p.name).collect::<Vec<_>>(), value);
     }
     Ok(out)
 }
@@ -101,17 +87,17 @@ fn collect<'a>(node: &'a Node, out: &mut Vec<(&'a Path, Value)>) {
     }
 }
 
-fn set(doc: &mut Document, parts: &[&str], value: &Value) {
-    match parts {
-        [] => {}
-        [last] => doc.insert(*last, value.clone()),
-        [first, rest @ ..] => {
-            if !matches!(doc.get(first), Some(Value::Document(_))) {
-                doc.insert(*first, Document::new());
-            }
-            if let Some(Value::Document(inner)) = doc.get_mut(first) {
-                set(inner, rest, value);
-            }
-        }
+/// Appends the value at a path that comes after all those in the document: what has a beginning in common with it stands last.
+fn append(doc: &mut Document, parts: &[&str], value: &Value) {
+    let Some((first, rest)) = parts.split_first() else { return };
+    if rest.is_empty() {
+        doc.push(*first, value.clone());
+        return;
+    }
+    if doc.0.last().is_none_or(|(name, _)| name != first) {
+        doc.push(*first, Document::new());
+    }
+    if let Some((_, Value::Document(inner))) = doc.0.last_mut() {
+        append(inner, rest, value);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::matcher::path::array_index;
 use crate::text;
+use crate::update::index::Index;
 use crate::update::path::UpdatePath;
 use document::{Doc, Document, Result, Value, bail};
 
@@ -56,28 +57,37 @@ impl Rename {
     }
 
     /// Whether anything moved.
-    pub fn apply(&self, document: &mut Document, old: Doc<'_>) -> Result<bool> {
+    pub(in crate::update) fn apply(
+        &self,
+        document: &mut Document,
+        index: &mut Index,
+        old: Doc<'_>,
+    ) -> Result<bool> {
         let from: Vec<&str> = self.from.text.split('.').collect();
         let to: Vec<&str> = self.to.text.split('.').collect();
-        if self.to.text == "_id" && document.contains_key("_id") {
+        let source = index.position(document, from[0])?;
+        let target = index.position(document, to[0])?;
+        let value_at = |at: Option<usize>| at.and_then(|at| document.0.get(at)).map(|(_, v)| v);
+        if self.to.text == "_id" && target.is_some() {
             bail!(
                 IMMUTABLE_FIELD,
                 "Performing an update on the path '_id' would modify the immutable field '_id'"
             );
         }
-        self.check_source(document, &from, old)?;
-        if find(document, &from).is_none() {
+        self.check_source(value_at(source), &from, old)?;
+        if find(value_at(source), &from[1..]).is_none() {
             return Ok(false);
         }
-        self.check_target(document, &to, old)?;
-        if let Some(value) = take(document, &from) {
-            place(document, &to, value);
+        self.check_target(value_at(target), &to, old)?;
+        if let Some(value) = source.and_then(|at| take(document, index, at, &from)) {
+            place(document, index, &to, value)?;
         }
         Ok(true)
     }
 
-    fn check_source(&self, document: &Document, parts: &[&str], old: Doc<'_>) -> Result<()> {
-        match obstacle(document, parts) {
+    /// `first`: what the first of `parts` has.
+    fn check_source(&self, first: Option<&Value>, parts: &[&str], old: Doc<'_>) -> Result<()> {
+        match obstacle(first, parts) {
             Some((name, Value::Array(_), part)) if array_index(part).is_some() => {
                 bail!(
                     BAD_VALUE,
@@ -106,8 +116,8 @@ impl Rename {
         }
     }
 
-    fn check_target(&self, document: &Document, parts: &[&str], old: Doc<'_>) -> Result<()> {
-        match obstacle(document, parts) {
+    fn check_target(&self, first: Option<&Value>, parts: &[&str], old: Doc<'_>) -> Result<()> {
+        match obstacle(first, parts) {
             Some((name, Value::Array(_), _)) => bail!(
                 BAD_VALUE,
                 "The destination field cannot be an array element, '{}' in doc with {} has an array field called '{name}'",
@@ -130,49 +140,65 @@ fn id(old: Doc<'_>) -> String {
     old.get("_id").map_or_else(|| "no id".to_string(), |id| format!("_id: {}", text::value(id)))
 }
 
-/// The first value on the way (not at the end) that is no document: its name, itself, and the name wanted in it.
-fn obstacle<'a>(document: &'a Document, parts: &[&'a str]) -> Option<(&'a str, &'a Value, &'a str)> {
-    let mut document = document;
+/// The first value on the way (not at the end) that is no document: its name, itself, and the name wanted in it. `value`: what the first
+/// of the names has.
+fn obstacle<'a>(value: Option<&'a Value>, parts: &[&'a str]) -> Option<(&'a str, &'a Value, &'a str)> {
+    let mut value = value?;
     for pair in parts.windows(2) {
-        match document.get(pair[0])? {
-            Value::Document(d) => document = d,
+        match value {
+            Value::Document(d) => value = d.get(pair[1])?,
             other => return Some((pair[0], other, pair[1])),
         }
     }
     None
 }
 
-fn find<'a>(document: &'a Document, parts: &[&str]) -> Option<&'a Value> {
-    let (last, way) = parts.split_last()?;
-    let mut document = document;
-    for part in way {
-        document = document.get(part)?.as_document()?;
-    }
-    document.get(last)
+/// What stands below the value at the end of `parts`.
+fn find<'a>(value: Option<&'a Value>, parts: &[&str]) -> Option<&'a Value> {
+    parts.iter().try_fold(value?, |value, part| value.as_document()?.get(part))
 }
 
-fn take(document: &mut Document, parts: &[&str]) -> Option<Value> {
+/// Takes the value at `parts`, the first of which stands at `at`.
+fn take(document: &mut Document, index: &mut Index, at: usize, parts: &[&str]) -> Option<Value> {
+    match parts.get(1..)? {
+        [] => Some(index.remove(document, at)),
+        rest => take_below(&mut document.0[at].1, rest),
+    }
+}
+
+fn take_below(value: &mut Value, parts: &[&str]) -> Option<Value> {
+    let Value::Document(d) = value else { return None };
     match parts {
         [] => None,
-        [last] => document.remove(last),
-        [first, rest @ ..] => match document.get_mut(first)? {
-            Value::Document(d) => take(d, rest),
-            _ => None,
-        },
+        [last] => d.remove(last),
+        [first, rest @ ..] => take_below(d.get_mut(first)?, rest),
     }
 }
 
-fn place(document: &mut Document, parts: &[&str], value: Value) {
-    match parts {
-        [] => {}
-        [last] => document.insert(*last, value),
-        [first, rest @ ..] => {
-            if document.get(first).is_none() {
-                document.push(*first, Document::new());
-            }
-            if let Some(Value::Document(d)) = document.get_mut(first) {
-                place(d, rest, value);
-            }
+/// Puts the value at `parts`, which nothing obstructs.
+fn place(document: &mut Document, index: &mut Index, parts: &[&str], value: Value) -> Result<()> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    match index.position(document, first)? {
+        Some(at) => place_below(&mut document.0[at].1, rest, value),
+        None => {
+            let mut new = Value::Document(Document::new());
+            place_below(&mut new, rest, value);
+            index.push(document, first, new);
         }
+    }
+    Ok(())
+}
+
+fn place_below(target: &mut Value, parts: &[&str], value: Value) {
+    let Some((first, rest)) = parts.split_first() else {
+        *target = value;
+        return;
+    };
+    let Value::Document(d) = target else { return };
+    if d.get(first).is_none() {
+        d.push(*first, Document::new());
+    }
+    if let Some(inner) = d.get_mut(first) {
+        place_below(inner, rest, value);
     }
 }

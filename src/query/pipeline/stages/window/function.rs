@@ -481,10 +481,10 @@ fn accumulated(
             return Ok(Some(state.current()));
         }
         let mut state = parsed.start(&Value::Null, vars)?;
-        if parsed.name.starts_with("$stdDev") {
-            if let Some(special) = special_deviation(parsed.name, &values[range.clone()])? {
-                return Ok(Some(special));
-            }
+        if parsed.name.starts_with("$stdDev")
+            && let Some(special) = special_deviation(parsed.name, &values[range.clone()])?
+        {
+            return Ok(Some(special));
         }
         for v in &values[range] {
             meter::spend(2)?;

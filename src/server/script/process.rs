@@ -7,12 +7,14 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
 pub(super) struct Process {
-    child: Child,
+    /// `None` only while it is dropped.
+    child: Option<Child>,
     input: ChildStdin,
     output: ChildStdout,
     /// Read and not yet taken.
@@ -59,7 +61,7 @@ impl Process {
         for pipe in [input.as_raw_fd(), output.as_raw_fd()] {
             unblock(pipe)?;
         }
-        Ok(Process { child, input, output, arrived: Vec::new() })
+        Ok(Process { child: Some(child), input, output, arrived: Vec::new() })
     }
     /// Sends a short message that has no reply.
     ///
@@ -125,10 +127,16 @@ impl Process {
 }
 
 impl Drop for Process {
+    /// Ends the process. The system takes its time over one with much memory, so it is not waited for on a thread that serves others.
     fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = child.kill();
+        let mut wait = move || drop(child.wait());
+        match Handle::try_current() {
+            Ok(_) => drop(runtime::blocking(wait)),
+            Err(_) => wait(),
+        }
     }
 }
 

@@ -6,6 +6,9 @@
 use crate::{Document, Value};
 use std::fmt;
 
+/// Bytes of messages that one reply shows.
+pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failed command, statement or internal step, as it will be shown to the client.
@@ -76,11 +79,15 @@ impl Error {
     pub fn is(&self, category: u8) -> bool {
         categories(self.code) & category != 0
     }
+    /// The message, or as much of it as a reply shows: what a client sent stands in many messages, and may be long.
+    pub fn shown_message(&self) -> &str {
+        &self.message[..self.message.floor_char_boundary(MESSAGE_BYTES_MAX)]
+    }
     /// The reply `{ok: 0, errmsg, code, codeName, ...info, errorLabels}`.
     pub fn to_reply(&self) -> Document {
         let mut reply = Document::new();
         reply.push("ok", 0.0);
-        reply.push("errmsg", self.message.as_str());
+        reply.push("errmsg", self.shown_message());
         reply.push("code", self.code);
         reply.push("codeName", self.code_name());
         if let Some(info) = &self.info {

@@ -55,7 +55,8 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
             Err(e) if ends_command_of(op, &e) && e.code != codes::COLLECTION_UUID_MISMATCH => return Err(e),
             Err(e) => {
                 sums.errors += 1;
-                sums.items.push(failed(index, &e));
+                let shown = sums.messages.take(&e);
+                sums.items.push(failed(index, &e, shown));
                 if stops(op, ordered(request.body)) {
                     break;
                 }
@@ -75,6 +76,7 @@ struct Bulk<'a> {
 #[derive(Default)]
 struct Sums {
     items: Vec<Document>,
+    messages: Messages,
     errors: i32,
     inserted: i64,
     matched: i64,
@@ -156,9 +158,8 @@ fn namespace_index(v: ValueRef<'_>) -> Option<usize> {
     usize::try_from(crate::shape::to_long(v)?).ok()
 }
 
-fn failed(index: usize, error: &Error) -> Document {
-    let mut item =
-        doc! { "ok": 0.0, "idx": index as i32, "code": error.code, "errmsg": error.message.as_str() };
+fn failed(index: usize, error: &Error, message: &str) -> Document {
+    let mut item = doc! { "ok": 0.0, "idx": index as i32, "code": error.code, "errmsg": message };
     error_details(error, &mut item);
     item.push("n", 0);
     item

@@ -3,6 +3,7 @@
 use crate::namespace::{Slot, SlotState};
 use crate::operation::Operation;
 use crate::session::Checkout;
+use document::error::MESSAGE_BYTES_MAX;
 use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc};
 use protocol::session::{EntryTime, Statement};
 use query::timeseries::BUCKETS_PREFIX;
@@ -21,6 +22,7 @@ pub struct Outcome {
     pub modified: i64,
     pub upserted: Vec<Document>,
     pub errors: Vec<Document>,
+    messages: Messages,
     pub first_error: Option<Error>,
     pub retried: Vec<i32>,
     /// What the router has to put where it belongs: see [`MOVED`].
@@ -35,7 +37,7 @@ impl Outcome {
     pub fn fail(&mut self, index: usize, error: &Error) {
         let mut e = doc! { "index": index as i32, "code": error.code };
         error_details(error, &mut e);
-        e.push("errmsg", error.message.as_str());
+        e.push("errmsg", self.messages.take(error));
         self.errors.push(e);
         self.first_error.get_or_insert_with(|| error.clone());
     }
@@ -58,6 +60,24 @@ impl Outcome {
             reply.push(MOVED, Value::from(moved));
         }
         reply
+    }
+}
+
+/// The messages of a reply's errors, of which only the first are shown where all together are long.
+#[derive(Default)]
+pub struct Messages {
+    bytes: usize,
+}
+
+impl Messages {
+    /// The message that the reply shows of its next error: nothing after [`MESSAGE_BYTES_MAX`] in all, as on the real server.
+    pub fn take<'a>(&mut self, error: &'a Error) -> &'a str {
+        if self.bytes >= MESSAGE_BYTES_MAX {
+            return "";
+        }
+        let shown = error.shown_message();
+        self.bytes += shown.len();
+        shown
     }
 }
 

@@ -675,3 +675,17 @@ async fn what_waits_for_a_commit_under_way_leaves_its_worker_to_others_and_can_b
     node.write_wide(&Operation::internal(), &slots, |_| Ok(())).await.unwrap();
     node.snapshot(&Operation::internal()).await.unwrap();
 }
+
+#[test]
+fn of_many_messages_the_first_are_shown() {
+    let mut outcome = super::statement::Outcome::default();
+    let long = document::Error::new(2, "ä".repeat(1 << 20));
+    (0..3).for_each(|index| outcome.fail(index, &long));
+    let reply = outcome.reply(true);
+    let shown =
+        reply.get_array("writeErrors").unwrap().iter().filter_map(|e| e.as_document()?.get_str("errmsg"));
+    assert_eq!(shown.map(str::len).collect::<Vec<_>>(), [1 << 20, 0, 0]);
+    let mut messages = super::statement::Messages::default();
+    let half = document::Error::new(2, "x".repeat(600 << 10));
+    assert_eq!([(); 3].map(|()| messages.take(&half).len()), [600 << 10, 600 << 10, 0]);
+}

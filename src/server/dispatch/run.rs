@@ -562,9 +562,18 @@ fn fail(service: &Service, reply: &mut Reply, error: &Error) {
     }
 }
 
-/// Closes the reply with what every reply carries.
+/// The largest reply to a client: a document of the largest size that leaves the server, and what stands around it.
+const REPLY_BYTES_MAX: usize = query::pipeline::stage::DOCUMENT_BYTES_MAX + 64 * 1024;
+
+/// Closes the reply with what every reply carries. What a client could not read becomes an error.
 fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Outcome {
-    let after = reply.after;
+    let (after, size) = (reply.after, reply.len());
+    if size > REPLY_BYTES_MAX && context.is_none_or(|c| !is_internal(c)) {
+        let text = format!(
+            "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and 16793600(16MB)"
+        );
+        fail(service, &mut reply, &Error::new(codes::BSON_OBJECT_TOO_LARGE, text));
+    }
     if !reply.is_closed() {
         reply.writer().double("ok", 1.0);
     }

@@ -47,7 +47,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
     let checkout = node.sessions.check_out(node, op).await?;
     let mut sums = Sums::default();
     for (index, raw) in operations.iter().enumerate() {
-        op.check_interrupt()?;
+        between_statements(op, index).await?;
         let done = bulk.run(&namespaces, *raw, index, checkout.as_ref(), &mut sums).await;
         match done {
             Ok(item) if errors_only => drop(item),

@@ -48,6 +48,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {
+        between_statements(op, index).await?;
         let stmt = statement_id(op, index);
         let done = match executed_before(checkout.as_ref(), stmt)? {
             Some(_) => {

@@ -4,7 +4,7 @@ use crate::namespace::{Slot, SlotState};
 use crate::operation::Operation;
 use crate::session::Checkout;
 use document::error::MESSAGE_BYTES_MAX;
-use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc};
+use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc, meter};
 use protocol::session::{EntryTime, Statement};
 use query::timeseries::BUCKETS_PREFIX;
 
@@ -78,6 +78,27 @@ impl Messages {
         let shown = error.shown_message();
         self.bytes += shown.len();
         shown
+    }
+}
+
+/// Units of work that a statement counts for beside what it does.
+const STATEMENT_UNITS: usize = 16;
+/// Statements after which others may run.
+const STATEMENTS_AT_ONCE: usize = 64;
+
+/// Between two statements of a command, before the one of this index: a command has up to [`BATCH_MAX`], of which none may wait for
+/// anything.
+///
+/// # Errors
+/// Those of an operation that is to end.
+pub async fn between_statements(op: &Operation, index: usize) -> Result<()> {
+    if index == 0 {
+        return Ok(());
+    }
+    meter::spend(STATEMENT_UNITS)?;
+    match index % STATEMENTS_AT_ONCE {
+        0 => crate::lane::give_way(op).await,
+        _ => op.check_interrupt(),
     }
 }
 

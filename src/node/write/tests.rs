@@ -676,6 +676,19 @@ async fn what_waits_for_a_commit_under_way_leaves_its_worker_to_others_and_can_b
     node.snapshot(&Operation::internal()).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_command_of_many_point_statements_lets_others_run_between_them_and_can_be_killed() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(10)).await.unwrap();
+    let q = |i: i32| doc! { "_id": i % 10 };
+    let updates: Vec<Document> = (0..20_000).map(|i| doc! { "q": q(i), "u": { "n": i } }).collect();
+    let deletes: Vec<Document> = (0..20_000).map(|i| doc! { "q": q(i), "limit": 1 }).collect();
+    for body in [doc! { "update": "c", "updates": updates }, doc! { "delete": "c", "deletes": deletes }] {
+        let op = Operation::internal();
+        assert_eq!(killed(&op, run(&node, &op, body)).await, Some(codes::INTERRUPTED));
+    }
+}
+
 #[test]
 fn of_many_messages_the_first_are_shown() {
     let mut outcome = super::statement::Outcome::default();

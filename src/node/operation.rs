@@ -532,6 +532,7 @@ pub struct Operation {
     progress: Mutex<Option<Progress>>,
     /// It waits until flow control admits it.
     waits_for_ticket: AtomicBool,
+    waits_for_lock: AtomicBool,
     /// Units of work in slices, as [`document::meter`] counts them.
     work: AtomicI64,
     /// What its queries have examined, and by which plan, for the profiler.
@@ -707,6 +708,7 @@ impl Operation {
             paused_at: Mutex::new(None),
             progress: Mutex::new(None),
             waits_for_ticket: AtomicBool::new(false),
+            waits_for_lock: AtomicBool::new(false),
             work: AtomicI64::new(0),
             spilled: OnceLock::new(),
             examined_keys: AtomicU64::new(0),
@@ -904,6 +906,10 @@ impl Operation {
     pub(crate) fn show_progress(&self, progress: Option<Progress>) {
         *self.progress.lock() = progress;
     }
+    /// Whether it waits for others to let go of a lock.
+    pub fn waits_for_lock(&self) -> bool {
+        self.waits_for_lock.load(Ordering::Relaxed)
+    }
     pub fn waits_for_ticket(&self) -> bool {
         self.waits_for_ticket.load(Ordering::Relaxed)
     }
@@ -949,6 +955,22 @@ impl Operation {
                 _ = killed => self.check_interrupt().and_then(|_| Err(err!(INTERRUPTED, "operation was interrupted"))),
             },
         }
+    }
+
+    /// As [`Operation::interruptible`], for what ends when others let go of a lock: currentOp shows that the operation waits for one.
+    ///
+    /// # Errors
+    /// Those of an operation that is to end.
+    pub(crate) async fn locking<F: Future>(&self, lock: F) -> Result<F::Output> {
+        struct Waits<'a>(&'a AtomicBool);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Relaxed);
+            }
+        }
+        self.waits_for_lock.store(true, Ordering::Relaxed);
+        let _waits = Waits(&self.waits_for_lock);
+        self.interruptible(lock).await
     }
 
     /// Whether this command carries a session and a transaction number: a retryable write, or part of a transaction.

@@ -293,7 +293,7 @@ fn describe(
     }
     d.push("numYields", 0);
     d.push("locks", Document::new());
-    d.push("waitingForLock", false);
+    d.push("waitingForLock", operation.waits_for_lock());
     d.push("lockStats", Document::new());
     d.push("waitingForFlowControl", operation.waits_for_ticket());
     d.push("flowControlStats", Document::new());

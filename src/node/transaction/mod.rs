@@ -257,8 +257,8 @@ impl Transaction {
             return Ok(());
         }
         let guard = match self.lock_timeout {
-            Some(timeout) => op.interruptible(slot.intent_shared(timeout)).await??,
-            None => op.interruptible(slot.intent_shared(Duration::MAX)).await??,
+            Some(timeout) => op.locking(slot.intent_shared(timeout)).await??,
+            None => op.locking(slot.intent_shared(Duration::MAX)).await??,
         };
         self.state.lock().intents.entry(slot.ns.clone()).or_insert(guard);
         Ok(())

@@ -702,3 +702,16 @@ fn of_many_messages_the_first_are_shown() {
     let half = document::Error::new(2, "x".repeat(600 << 10));
     assert_eq!([(); 3].map(|()| messages.take(&half).len()), [600 << 10, 600 << 10, 0]);
 }
+
+#[tokio::test]
+async fn an_operation_says_that_it_waits_for_a_lock() {
+    let node = testing::node(None);
+    let (op, slot) = (Operation::internal(), node.namespaces.slot(NS));
+    let held = slot.intent_shared(Duration::from_secs(5)).await.unwrap();
+    let mut waits = Box::pin(op.locking(slot.intent_exclusive(Duration::from_secs(5))));
+    assert!(futures::poll!(waits.as_mut()).is_pending());
+    assert!(op.waits_for_lock());
+    drop(held);
+    waits.await.unwrap().unwrap();
+    assert!(!op.waits_for_lock());
+}

@@ -38,6 +38,9 @@ use wire::{
 /// A reply buffer that grew beyond this is not kept for the next reply.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
+/// A reply longer than this is compressed beside the threads that serve: it takes zlib some tenths of a second for 16 MiB.
+const COMPRESSED_HERE_BYTES_MAX: usize = 1024 * 1024;
+
 /// Where a connection came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
@@ -372,10 +375,31 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     }
     async fn send_message(&mut self, compressor: Option<Compressor>) -> bool {
         encode::finish_msg(&mut self.out, 0);
-        if let Some(compressor) = compressor {
-            compress_in_place(&mut self.out, 0, compressor, &mut self.codecs);
+        if let Some(compressor) = compressor
+            && !self.compress(compressor).await
+        {
+            return false;
         }
         self.send_bytes().await
+    }
+    /// Compresses the outgoing message; false at the end of the runtime.
+    async fn compress(&mut self, compressor: Compressor) -> bool {
+        if self.out.len() <= COMPRESSED_HERE_BYTES_MAX {
+            compress_in_place(&mut self.out, 0, compressor, &mut self.codecs);
+            return true;
+        }
+        let (mut out, mut codecs) = (std::mem::take(&mut self.out), std::mem::take(&mut self.codecs));
+        let compressed = runtime::blocking(move || {
+            compress_in_place(&mut out, 0, compressor, &mut codecs);
+            (out, codecs)
+        });
+        match compressed.await {
+            Ok(done) => {
+                (self.out, self.codecs) = done;
+                true
+            }
+            Err(_) => false,
+        }
     }
     async fn send_bytes(&mut self) -> bool {
         if self.service.has_failed() {

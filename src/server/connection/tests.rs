@@ -78,6 +78,27 @@ async fn a_reply_answers_its_request() {
 }
 
 #[tokio::test]
+async fn a_long_reply_is_cut_and_compressed_whole() {
+    let mut c = connect();
+    c.send(&msg(0, doc! {"hello": 1, "compression": ["zlib"]})).await;
+    assert!(body(&c.receive().await.unwrap()).contains_key("compression"));
+    let mut unknown = Document::new();
+    unknown.push("x".repeat(2 << 20), 1);
+    let mut request = msg(0, unknown);
+    compress_in_place(&mut request, 0, Compressor::Zlib, &mut Codecs::default());
+    // The second time with what the first one left to be used again.
+    for _ in 0..2 {
+        c.send(&request).await;
+        let reply = c.receive().await.unwrap();
+        assert_eq!((word(&reply, 12), word(&reply, 16)), (op_code::COMPRESSED as u32, op_code::MSG as u32));
+        let length = word(&reply, 20) as usize;
+        let shown = document::error::MESSAGE_BYTES_MAX;
+        assert!((shown..shown + 1000).contains(&length), "{length}");
+        assert!(length > COMPRESSED_HERE_BYTES_MAX && reply.len() < 100_000, "{}", reply.len());
+    }
+}
+
+#[tokio::test]
 async fn more_to_come_is_run_and_not_answered() {
     let mut c = connect();
     c.send(&msg(MORE_TO_COME, doc! {"ping": 1})).await;

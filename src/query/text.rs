@@ -9,6 +9,46 @@ pub fn document(d: Doc<'_>) -> String {
     if fields.is_empty() { "{}".to_string() } else { format!("{{ {} }}", fields.join(", ")) }
 }
 
+/// At least the first `bytes` of what [`document`] prints, if there is as much. Of what comes afterwards only little is looked at.
+pub fn beginning(d: Doc<'_>, bytes: usize) -> String {
+    let mut out = String::new();
+    append_beginning(&mut out, d, true, bytes);
+    out
+}
+
+fn append_beginning(out: &mut String, d: Doc<'_>, named: bool, bytes: usize) {
+    let (open, close) = if named { ("{", "}") } else { ("[", "]") };
+    out.push_str(open);
+    for (i, e) in d.iter().enumerate() {
+        if out.len() >= bytes {
+            return;
+        }
+        out.push_str(if i == 0 { " " } else { ", " });
+        if named {
+            out.push_str(e.name());
+            out.push_str(": ");
+        }
+        match e.value() {
+            ValueRef::Document(inner) => append_beginning(out, inner, true, bytes),
+            ValueRef::Array(inner) => append_beginning(out, inner, false, bytes),
+            ValueRef::String(s) => {
+                out.push('"');
+                match s.len() > bytes {
+                    true => return out.push_str(&s[..s.floor_char_boundary(bytes)]),
+                    false => out.push_str(s),
+                }
+                out.push('"');
+            }
+            ValueRef::Binary(subtype, b) => {
+                out.push_str(&value(ValueRef::Binary(subtype, &b[..b.len().min(bytes)])))
+            }
+            other => out.push_str(&value(other)),
+        }
+    }
+    out.push_str(if d.iter().next().is_some() { " " } else { "" });
+    out.push_str(close);
+}
+
 /// One value.
 pub fn value(v: ValueRef<'_>) -> String {
     match v {
@@ -59,5 +99,28 @@ fn double(d: f64) -> String {
         format!("{d:.1}")
     } else {
         format!("{d}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{array, doc};
+
+    #[test]
+    fn the_beginning_of_a_text_is_the_text_cut() {
+        let d = doc! {
+            "a": 1, "b": { "c": [], "d": {}, "e": array!["x", { "f": 1.5 }] }, "s": "ä".repeat(50), "l": Value::Array(vec![Value::Int32(7); 50]),
+        }
+        .to_doc_buf();
+        let whole = document(d.doc());
+        assert_eq!(beginning(d.doc(), whole.len()), whole);
+        for bytes in 1..whole.len() {
+            let begun = beginning(d.doc(), bytes);
+            assert!(begun.len() + 1 >= bytes, "{begun}");
+            assert_eq!(begun.as_bytes()[..bytes - 1], whole.as_bytes()[..bytes - 1]);
+        }
+        let long = doc! { "s": "x".repeat(1 << 20), "t": 1 }.to_doc_buf();
+        assert!(beginning(long.doc(), 100).len() < 200);
     }
 }

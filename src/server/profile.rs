@@ -126,7 +126,7 @@ pub fn log_if_slow(context: &Context, ended: &Ended<'_>) {
                 let setting = service.profiler.setting(db, service.options.profile);
                 match &setting.filter {
                     Some((_, matcher)) => {
-                        let d = entry(context, ended, ended.body.to_document(), true).to_doc_buf();
+                        let d = entry(context, ended, shown(ended.body), true).to_doc_buf();
                         !ended.command.quiet && matcher.matches(d.doc()).unwrap_or(false)
                     }
                     None => slow && runtime::random::<f64>() < setting.sample_rate,
@@ -140,17 +140,19 @@ pub fn log_if_slow(context: &Context, ended: &Ended<'_>) {
     service.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
 }
 
+/// Bytes of a command whose shape is worth a look: it is made where others are served.
+const HASHED_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a command that a line of the log shows.
 const SHOWN_BYTES_MAX: usize = 4096;
 
 /// The line's attributes: what the profiler would note, under the names and in the order of the log.
 fn line(context: &Context, ended: &Ended<'_>, millis: i64) -> Document {
     let (body, name) = (ended.body, ended.command.name);
-    let shown = match body.bytes().len() > SHOWN_BYTES_MAX {
+    let command = match body.bytes().len() > SHOWN_BYTES_MAX {
         true => doc! { "$truncated": name },
         false => body.to_document(),
     };
-    let mut entry = entry(context, ended, shown, true);
+    let mut entry = entry(context, ended, command, true);
     let mut attr =
         doc! { "type": "command", "isFromUserConnection": !context.connection.client.internal.load(Relaxed) };
     let mut take = |attr: &mut Document, from: &str, to: &str| {
@@ -213,15 +215,35 @@ pub async fn make_collection(node: &Node, db: &str) -> Result<()> {
     .map(drop)
 }
 
+/// Bytes of a command that an entry shows whole, and of the text that it shows of a longer one.
+const COMMAND_BYTES_MAX: usize = 50 * 1024;
+
+/// The command as entries show it: `{$truncated: text, comment}` for a long one.
+fn shown(command: Doc<'_>) -> Document {
+    if command.bytes().len() <= COMMAND_BYTES_MAX {
+        return command.to_document();
+    }
+    let mut excerpt = query::text::beginning(command, COMMAND_BYTES_MAX);
+    if excerpt.len() > COMMAND_BYTES_MAX {
+        excerpt.truncate(excerpt.floor_char_boundary(COMMAND_BYTES_MAX - 3));
+        excerpt.push_str("...");
+    }
+    let mut shown = doc! { "$truncated": excerpt };
+    if let Some(comment) = command.get("comment") {
+        shown.push("comment", comment.to_value());
+    }
+    shown
+}
+
 /// Updates and deletes have an entry for each statement.
 fn entries(context: &Context, ended: &Ended<'_>) -> Vec<Document> {
     let list = match ended.command.name {
         "update" => "updates",
         "delete" => "deletes",
-        _ => return vec![entry(context, ended, ended.body.to_document(), true)],
+        _ => return vec![entry(context, ended, shown(ended.body), true)],
     };
     let request = node::request::Request { db: "", body: ended.body, sequences: ended.sequences };
-    let statements: Vec<Document> = request.documents(list).map(|d| d.to_document()).collect();
+    let statements: Vec<Document> = request.documents(list).map(shown).collect();
     let counted = statements.len() == 1;
     statements.into_iter().map(|s| entry(context, ended, s, counted)).collect()
 }
@@ -233,7 +255,7 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     };
     let notes = context.operation.noted();
     if let Some(opened_by) = notes.and_then(|n| n.originating_command()) {
-        d.push("originatingCommand", opened_by);
+        d.push("originatingCommand", shown(opened_by.to_doc_buf().doc()));
     }
     let (keys, docs) = context.operation.examined();
     let plan = context.operation.plan_summary();
@@ -254,7 +276,9 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     if counted {
         d.0.extend(context.operation.spilled().0);
     }
-    if let Some(hash) = query::shape::query_hash(body.get_str("$db").unwrap_or(""), body) {
+    if body.bytes().len() <= HASHED_BYTES_MAX
+        && let Some(hash) = query::shape::query_hash(body.get_str("$db").unwrap_or(""), body)
+    {
         d.push("queryShapeHash", hash);
     }
     d.push("locks", Document::new());

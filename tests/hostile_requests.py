@@ -307,6 +307,16 @@ class Hostile:
     def update_all_elements(self):
         return {"$set": {"x.$[]": "y" * 10000}}
 
+    def update_below_each_element(self):
+        elements = {"$map": {"input": {"$range": [0, 100000]}, "as": "n", "in": {"n": "$$n"}}}
+        return [{"$set": {"y": elements}}, {"$set": {"y.a": "y" * 1000000}}, {"$unset": "y"}]
+
+    def update_positions_and_names(self):
+        return {"$set": {f"o.{i}{'a' if i % 2 else ''}": i for i in range(20000)}}
+
+    def update_rename_to_below(self):
+        return {"$rename": {f"f{i}": f"g{i}.h" for i in range(20000)}}
+
     # Pipelines.
 
     def pipeline_expression(self):
@@ -478,6 +488,18 @@ class Hostile:
     def request_upsert(self):
         change, part = self.any("update")
         return {"update": "u", "updates": [{"q": {"_id": self.random.randrange(100, 110)}, "u": change, "upsert": True}]}, DATABASE, part
+
+    def request_upsert_of_many_fields(self):
+        query = {f"f.{i}": i for i in range(20000)}
+        return {"update": "upserted", "updates": [{"q": query, "u": {"$set": {f"g{i}": i for i in range(20000)}}, "upsert": True}]}
+
+    def request_point_statements(self):
+        updates = [{"q": {"_id": i % 5}, "u": {"$set": {"p": i}}} for i in range(20000)]
+        deletes = [{"q": {"_id": -i - 1}, "limit": 1} for i in range(20000)]
+        return self.random.choice([{"update": "u", "updates": updates}, {"delete": "u", "deletes": deletes}])
+
+    def request_updates_with_long_errors(self):
+        return {"update": "s", "updates": [{"q": {"_id": i % 5}, "u": {"$set": {"s.a": 1}}} for i in range(500)], "ordered": False}
 
     def request_find_and_modify(self):
         change, part = self.any("update")

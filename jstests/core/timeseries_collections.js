@@ -135,6 +135,21 @@ assert.eq(1, assert.commandWorked(db.runCommand({delete: name, deletes: [{q: {m:
 assert.eq([0, 1, 2], coll.find({m: "js", v: {$lt: 3}}).toArray().map((d) => d.v).sort());
 assert.eq(14, coll.find({m: "js"}).itcount());
 
+// What is in the bucket as it is may have an index of any kind but text, and a sparse one.
+const indexed = db[name + "_indexed"];
+indexed.drop();
+assert.commandWorked(db.createCollection(indexed.getName(), {timeseries}));
+for (const [key, options] of [[{m: "hashed"}, {}], [{"m.$**": 1}, {}], [{t: 1, m: -1}, {sparse: true}]]) {
+    assert.commandWorked(indexed.createIndex(key, options), tojson(key));
+}
+assert.commandFailedWithCode(indexed.createIndex({v: "hashed"}), ErrorCodes.CannotCreateIndex);
+assert.commandFailedWithCode(indexed.createIndex({m: 1, v: 1}, {sparse: true}), ErrorCodes.InvalidOptions);
+assert.commandWorked(indexed.insert([1, 2].map((s) => ({t: new Date(start), m: {s}, v: s}))));
+assert.eq([1], indexed.find({m: {s: 1}}).toArray().map((d) => d.v));
+assert.eq([2], indexed.find({"m.s": 2}).toArray().map((d) => d.v));
+
+assert(indexed.drop());
+
 // Both are gone together.
 db[name + "_view"].drop();
 assert(coll.drop());

@@ -14,18 +14,15 @@ use document::{Document, Result, Value, bail, doc};
 pub fn bucket_key(key: &Document, options: &Options) -> Result<Document> {
     let mut out = Document::new();
     for (path, kind) in key.iter() {
-        if path.contains("$**") {
-            bail!(7246201, "Wildcard indexes are not supported on time-series collections");
-        }
         if kind.as_str() == Some("text") {
             bail!(INVALID_OPTIONS, "Text indexes are not supported on time-series collections");
         }
         if let Some(rest) = options.below_meta(path) {
-            if kind.as_str() == Some("hashed") {
-                bail!(CANNOT_CREATE_INDEX, "Hashed indexes are not supported on time-series collections");
-            }
             out.push(format!("meta{rest}"), kind.clone());
             continue;
+        }
+        if path.contains("$**") {
+            bail!(7246201, "Wildcard indexes are not supported on time-series collections");
         }
         match (kind.as_str(), document::number::as_f64(kind)) {
             (Some("2dsphere"), _) => out.push(format!("data.{path}"), "2dsphere_bucket"),
@@ -104,13 +101,14 @@ fn on_field(field: &str, operator: &str, operand: &Value, add: &mut impl FnMut(S
 /// The specification for the buckets, which keeps that of the user as `originalSpec`.
 ///
 /// # Errors
-/// InvalidOptions (72) for unique and sparse ones and for expiry without a filter on the meta field, and those of
+/// InvalidOptions (72) for unique ones, for sparse ones on measurements, and for expiry without a filter on the meta field, and those of
 /// [`bucket_key`].
 pub fn bucket_spec(spec: &Document, options: &Options) -> Result<Document> {
     let key = spec.get_document("key");
-    let on_meta = key.is_some_and(|k| k.keys().all(|path| options.below_meta(path).is_some()));
+    let of_bucket = |path: &str| path == options.time || options.below_meta(path).is_some();
+    let on_buckets = key.is_some_and(|k| k.keys().all(of_bucket));
     for refused in ["unique", "sparse", "prepareUnique"] {
-        if spec.get(refused).is_some_and(Value::truthy) && !(refused == "sparse" && on_meta) {
+        if spec.get(refused).is_some_and(Value::truthy) && !(refused == "sparse" && on_buckets) {
             bail!(INVALID_OPTIONS, "{refused} indexes are not supported on time-series collections");
         }
     }

@@ -36,6 +36,13 @@ fn indexes_are_said_of_buckets() {
         doc! { "meta": 1, "control.max.t": -1, "control.min.t": -1 }
     );
     assert!(key(doc! { "v": "hashed" }).is_err());
+    assert!(key(doc! { "$**": 1 }).is_err());
+    assert_eq!(key(doc! { "m": "hashed" }).unwrap(), doc! { "meta": "hashed" });
+    assert_eq!(key(doc! { "m.$**": 1 }).unwrap(), doc! { "meta.$**": 1 });
+    let sparse = |key: Document| {
+        indexes::bucket_spec(&doc! { "key": key, "name": "i", "sparse": true }, &options()).is_ok()
+    };
+    assert!(sparse(doc! { "t": 1, "m": 1 }) && sparse(doc! { "m.a": 1 }) && !sparse(doc! { "m": 1, "v": 1 }));
     let places = doc! { "m.a": 1, "at.p": "2dsphere" };
     assert_eq!(key(places).unwrap(), doc! { "meta.a": 1, "data.at.p": "2dsphere_bucket" });
     let spec = doc! { "key": { "v": 1 }, "name": "v_1" };

@@ -148,6 +148,11 @@ assert.commandWorked(indexed.insert([1, 2].map((s) => ({t: new Date(start), m: {
 assert.eq([1], indexed.find({m: {s: 1}}).toArray().map((d) => d.v));
 assert.eq([2], indexed.find({"m.s": 2}).toArray().map((d) => d.v));
 
+// A granularity may be given with the span that it has.
+const rebucket = (bucketMaxSpanSeconds) => db.runCommand(
+    {collMod: indexed.getName(), timeseries: {granularity: "hours", bucketMaxSpanSeconds}});
+assert.commandFailedWithCode(rebucket(3600), ErrorCodes.InvalidOptions);
+assert.commandWorked(rebucket(2592000));
 assert(indexed.drop());
 
 // Both are gone together.

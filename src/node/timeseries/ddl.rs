@@ -366,7 +366,8 @@ fn changed(current: Document, given: &Document) -> Result<Document> {
         return Ok(current);
     }
     let given = |name: &str| wanted.get_present(name).is_some();
-    if given("bucketMaxSpanSeconds") != given("bucketRoundingSeconds") {
+    // Beside a granularity the span may stand that it has.
+    if given("bucketMaxSpanSeconds") != given("bucketRoundingSeconds") && !given("granularity") {
         bail!(INVALID_OPTIONS, "bucketMaxSpanSeconds and bucketRoundingSeconds must be given together");
     }
     wanted.0.splice(0..0, fields);

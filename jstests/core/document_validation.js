@@ -50,3 +50,24 @@ assert.commandWorked(coll.insert({_id: 9, name: "n"}));
 assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {$expr: {$and: [{$lte: ["$at", "$$NOW"]}, {$gt: ["$$NOW", "$at"]}]}}}));
 assert.commandWorked(coll.insert({_id: 10, at: new Date(Date.now() - 1000)}));
 assert.commandFailedWithCode(coll.insert({_id: 11, at: new Date(Date.now() + 3600 * 1000)}), ErrorCodes.DocumentValidationFailure);
+
+// A schema may ask for values that a client has encrypted, and of which types they were; then nothing else may be let in and logged.
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {}}));
+const encrypted = name => ({$jsonSchema: {properties: {ssn: {[name]: {bsonType: "string"}}}}});
+const secret = {validator: encrypted("encrypt")};
+for (const lenient of [{validationAction: "warn"}, {validationLevel: "moderate"}]) {
+    assert.commandFailedWithCode(
+        db.createCollection("document_validation_refused", Object.assign({}, secret, lenient)), ErrorCodes.QueryFeatureNotAllowed);
+}
+assert.commandFailedWithCode(db.createCollection("document_validation_refused", {validator: encrypted("encryptMetadata")}), 40415);
+assert.commandWorked(db.runCommand(Object.assign({collMod: coll.getName()}, secret)));
+assert.commandFailedWithCode(
+    db.runCommand({collMod: coll.getName(), validationAction: "warn"}), ErrorCodes.QueryFeatureNotAllowed);
+// The way it was encrypted, the id of its key, the type it had, and what only the client can read.
+const cipher = (type) => HexData(6, "01" + "00".repeat(16) + type + "abcd");
+assert.commandWorked(coll.insert({_id: 12, ssn: cipher("02")}));
+const plain = db.runCommand({insert: coll.getName(), documents: [{_id: 13, ssn: "123"}]});
+assert.eq(ErrorCodes.DocumentValidationFailure, plain.writeErrors[0].code);
+const [property] = plain.writeErrors[0].errInfo.details.schemaRulesNotSatisfied[0].propertiesNotSatisfied;
+assert.eq(["encrypt", "value was not encrypted"], [property.details[0].operatorName, property.details[0].reason]);
+assert.commandFailedWithCode(coll.insert({_id: 14, ssn: cipher("10")}), ErrorCodes.DocumentValidationFailure);

@@ -55,3 +55,19 @@ for (const schema of [
                                  [ErrorCodes.FailedToParse, ErrorCodes.TypeMismatch, ErrorCodes.BadValue],
                                  () => tojson(schema));
 }
+
+// What a schema says of encryption is checked as well.
+for (const [schema, code] of [
+         [{encrypt: 1}, ErrorCodes.TypeMismatch],
+         [{encrypt: {}, bsonType: "binData"}, ErrorCodes.FailedToParse],
+         [{encrypt: {}, encryptMetadata: {keyId: "/key"}}, ErrorCodes.FailedToParse],
+         [{encryptMetadata: {}}, ErrorCodes.FailedToParse],
+         [{encrypt: {algorithm: "rot13"}}, ErrorCodes.BadValue],
+         [{encrypt: {keyId: 1}}, 51085],
+         [{encrypt: {unheardOf: 1}}, 40415],
+     ]) {
+    assert.commandFailedWithCode(
+        db.runCommand({find: name, filter: {$jsonSchema: {properties: {s: schema}}}}), code, () => tojson(schema));
+}
+assert.eq([0, 1, 2, 3, 4], ids({encryptMetadata: {keyId: "/key"}, properties: {s: {encrypt: {bsonType: ["string", "int"]}}}}));
+assert.eq([3], ids({properties: {name: {encrypt: {}}}}));

@@ -317,6 +317,7 @@ codes! {
     DATABASE_DROP_PENDING 215 "DatabaseDropPending" 0;
     ELECTION_IN_PROGRESS 216 "ElectionInProgress" 0;
     INCOMPLETE_TRANSACTION_HISTORY 217 "IncompleteTransactionHistory" 0;
+    QUERY_FEATURE_NOT_ALLOWED 224 "QueryFeatureNotAllowed" 0;
     TRANSACTION_TOO_OLD 225 "TransactionTooOld" 0;
     CANNOT_IMPLICITLY_CREATE_COLLECTION 227 "CannotImplicitlyCreateCollection" 0;
     SESSION_TRANSFER_INCOMPLETE 228 "SessionTransferIncomplete" 0;

@@ -64,6 +64,7 @@ async fn modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Doc
             let reply = index_reply(before, change.get_document("index"))?;
             let (uuid, old) = (before.uuid(), before_change(before, &reply));
             Validator::check_new(&ns, &change)?;
+            Validator::check_encryption(&change, &before.meta().options)?;
             if dry_run {
                 check_conversion(before, &change)?;
                 return Ok(Document::new());

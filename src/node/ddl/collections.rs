@@ -80,6 +80,7 @@ pub(crate) async fn create_as(
     }
     check_options(&options)?;
     Validator::check_new(&ns, &options)?;
+    Validator::check_encryption(&options, &Document::new())?;
     clustered::check_options(&options, node.now_ms())?;
     leave_out_defaults(&mut options);
     create_collection(node, op, &ns, options, uuid).await?;

@@ -2,7 +2,7 @@
 
 use super::unit::{Origin, WriteUnit};
 use crate::open::partial_predicate;
-use document::{Collation, Doc, Document, Result, Value, bail, doc, err};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
@@ -43,6 +43,24 @@ impl Validator {
         }
         Ok(())
     }
+    /// Refuses options, given to a collection that has others, by which values stay plain, and are logged, that are to be encrypted.
+    ///
+    /// # Errors
+    /// QueryFeatureNotAllowed (224).
+    pub fn check_encryption(given: &Document, others: &Document) -> Result<()> {
+        let of = |name: &str| given.get(name).or_else(|| others.get(name));
+        let text = |name: &str| of(name).and_then(Value::as_str);
+        let lenient = text("validationAction").is_some_and(|action| action != "error")
+            || text("validationLevel") == Some("moderate");
+        let filter = of("validator").and_then(Value::as_document).filter(|_| lenient);
+        if filter.is_some_and(|filter| names_encryption(filter.to_doc_buf().doc())) {
+            bail!(
+                QUERY_FEATURE_NOT_ALLOWED,
+                "Encryption-related validator keywords are not allowed in this context"
+            );
+        }
+        Ok(())
+    }
     /// Reads the collection's options; `None` without a validator.
     pub fn of(options: &Document) -> Result<Option<Arc<Validator>>> {
         let Some(filter) = options.get_document("validator").filter(|f| !f.is_empty()) else {
@@ -60,6 +78,17 @@ impl Validator {
         let timed = names_time(filter);
         Ok(Some(Arc::new(Validator { matcher, context, refuses: !off && !warn, timed, moderate })))
     }
+}
+
+/// Whether a filter has a schema that says that something is encrypted.
+fn names_encryption(filter: Doc<'_>) -> bool {
+    filter.iter().any(|e| match (e.name(), e.value()) {
+        ("$jsonSchema", ValueRef::Document(schema)) => query::matcher::ops::schema::names_encryption(schema),
+        ("$and" | "$or" | "$nor", ValueRef::Array(list)) => {
+            list.iter().any(|e| e.value().as_document().is_some_and(names_encryption))
+        }
+        _ => false,
+    })
 }
 
 /// Whether a filter names a variable that stands for the time, or may.

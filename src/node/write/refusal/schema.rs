@@ -9,7 +9,7 @@ use query::matcher::ops::schema::{Fields, Schema};
 use query::matcher::pattern::Pattern;
 
 /// The keywords that refuse a value, in the order in which they are told.
-const KEYWORDS: [&str; 25] = [
+const KEYWORDS: [&str; 26] = [
     "pattern",
     "maxLength",
     "minLength",
@@ -21,6 +21,7 @@ const KEYWORDS: [&str; 25] = [
     "uniqueItems",
     "items",
     "additionalItems",
+    "encrypt",
     "properties",
     "additionalProperties",
     "patternProperties",
@@ -149,6 +150,8 @@ impl Refusal<'_> {
         }
         let reason = match keyword {
             "bsonType" | "type" => "type did not match",
+            "encrypt" if matches!(value, ValueRef::Binary(6, _)) => "encrypted value has wrong type",
+            "encrypt" => "value was not encrypted",
             "enum" => "value was not found in enum",
             "pattern" => "regular expression did not match",
             "minLength" | "maxLength" => "specified string length was not satisfied",

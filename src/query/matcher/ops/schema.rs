@@ -16,6 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Schema {
     types: Option<TypeSet>,
+    encrypted: Option<Encrypted>,
     required: Vec<String>,
     /// Those of one name, of which a schema may speak more than once.
     properties: HashMap<String, Vec<Schema>>,
@@ -48,6 +49,15 @@ enum Additional {
     Forbidden,
     Schema(Box<Schema>),
 }
+
+/// `encrypt`: the value is encrypted, and was of one of these types before, where some are given.
+#[derive(Debug)]
+struct Encrypted {
+    types: Option<TypeSet>,
+}
+
+/// The subtype of binary data that is encrypted.
+const ENCRYPTED_SUBTYPE: u8 = 6;
 
 #[derive(Debug)]
 enum Dependency {
@@ -192,20 +202,115 @@ fn json_types(e: &Element<'_>) -> Result<TypeSet> {
     Ok(set)
 }
 
+/// `encrypt` or `encryptMetadata`, of which the server checks that they are well formed.
+///
+/// # Errors
+/// TypeMismatch, BadValue, 40415 for another member, 51084, 51085 and 51088 for a `keyId` that is none.
+fn encryption<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
+    const ALGORITHMS: [&str; 2] =
+        ["AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random"];
+    let (keyword, members) = (e.name(), document(e)?);
+    for member in members {
+        match (member.name(), member.value()) {
+            ("algorithm", ValueRef::String(name)) if ALGORITHMS.contains(&name) => {}
+            ("algorithm", ValueRef::String(name)) => bail!(
+                BAD_VALUE,
+                "Enumeration value '{name}' for field '{keyword}.algorithm' is not a valid value."
+            ),
+            ("algorithm", v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field '{keyword}.algorithm' is the wrong type '{}', expected type 'string'",
+                v.type_name()
+            ),
+            ("keyId", v) => check_key_ids(v)?,
+            ("bsonType", _) if keyword == "encrypt" => {}
+            (other, _) => bail!(40415, "BSON field '{keyword}.{other}' is an unknown field."),
+        }
+    }
+    Ok(members)
+}
+
+fn check_key_ids(v: ValueRef<'_>) -> Result<()> {
+    const UUID_SUBTYPE: u8 = 4;
+    match v {
+        ValueRef::String(_) => Ok(()),
+        ValueRef::Array(ids) => ids.iter().try_for_each(|id| match id.value() {
+            ValueRef::Binary(UUID_SUBTYPE, _) => Ok(()),
+            ValueRef::Binary(..) => bail!(51084, "Array elements must have bindata type UUID"),
+            v => bail!(51088, "Array elements must have type BinData, found {}", v.type_name()),
+        }),
+        v => bail!(51085, "Expected either string or array of UUID for keyId, found {}", v.type_name()),
+    }
+}
+
+impl Encrypted {
+    fn parse(e: &Element<'_>) -> Result<Encrypted> {
+        let types = encryption(e)?.element("bsonType").map(|types| bson_types(&types)).transpose()?;
+        Ok(Encrypted { types })
+    }
+
+    /// The first byte of an encrypted value says how it was encrypted; behind the 16 bytes of its key's id stands the type it had.
+    fn holds_for(&self, v: ValueRef<'_>) -> bool {
+        const TYPE_AT: usize = 17;
+        let ValueRef::Binary(ENCRYPTED_SUBTYPE, bytes) = v else { return false };
+        let original = bytes.get(TYPE_AT).filter(|_| matches!(bytes[0], 1 | 2));
+        self.types.as_ref().is_none_or(|types| original.is_some_and(|tag| types.contains(*tag)))
+    }
+}
+
+/// Whether a schema that was accepted, or one within it, says that something is encrypted.
+pub fn names_encryption(schema: Doc<'_>) -> bool {
+    let within = |v: ValueRef<'_>| v.as_document().is_some_and(names_encryption);
+    schema.iter().any(|e| match (e.name(), e.value()) {
+        ("encrypt" | "encryptMetadata", _) => true,
+        ("properties" | "patternProperties" | "dependencies", ValueRef::Document(named)) => {
+            named.iter().any(|e| within(e.value()))
+        }
+        ("allOf" | "anyOf" | "oneOf" | "items", ValueRef::Array(list)) => {
+            list.iter().any(|e| within(e.value()))
+        }
+        ("items" | "additionalItems" | "additionalProperties" | "not", v) => within(v),
+        _ => false,
+    })
+}
+
+/// Refuses keywords that say the same twice.
+///
+/// # Errors
+/// FailedToParse.
+fn check_one_type(d: Doc<'_>) -> Result<()> {
+    let given = |name: &str| d.get(name).is_some();
+    for (one, other) in [("type", "bsonType"), ("encrypt", "encryptMetadata")] {
+        if given(one) && given(other) {
+            bail!(FAILED_TO_PARSE, "Cannot specify both $jsonSchema keywords '{one}' and '{other}'");
+        }
+    }
+    if let Some(other) = ["type", "bsonType"].into_iter().find(|name| given("encrypt") && given(name)) {
+        bail!(
+            FAILED_TO_PARSE,
+            "$jsonSchema keyword 'encrypt' cannot be used in conjunction with '{other}', 'encrypt' implies type 'bsonType::BinData'"
+        );
+    }
+    Ok(())
+}
+
 impl Schema {
     /// # Errors
     /// BadValue, FailedToParse, TypeMismatch for a schema that is none.
     pub fn parse(d: Doc<'_>) -> Result<Schema> {
         let mut s = Schema::default();
-        if d.get("type").is_some() && d.get("bsonType").is_some() {
-            bail!(FAILED_TO_PARSE, "Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
-        }
+        check_one_type(d)?;
         let (mut exclusive_min, mut exclusive_max) = (false, false);
         for e in d {
             meter::spend(1)?;
             match e.name() {
                 "bsonType" => s.types = Some(bson_types(&e)?),
                 "type" => s.types = Some(json_types(&e)?),
+                "encrypt" => s.encrypted = Some(Encrypted::parse(&e)?),
+                "encryptMetadata" if encryption(&e)?.is_empty() => {
+                    bail!(FAILED_TO_PARSE, "$jsonSchema keyword 'encryptMetadata' cannot be an empty object ")
+                }
+                "encryptMetadata" => {}
                 "required" => s.required = names(&e)?,
                 "properties" => {
                     for p in document(&e)? {
@@ -288,6 +393,7 @@ impl Schema {
     fn holds_for(&self, v: ValueRef<'_>) -> Result<bool> {
         meter::spend(1)?;
         Ok(self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
+            && self.encrypted.as_ref().is_none_or(|encrypted| encrypted.holds_for(v))
             && self.enumeration.as_ref().is_none_or(|list| contains(list, v))
             && self.holds_for_typed(v)?
             && all(&self.all_of, |s| s.holds_for(v))?

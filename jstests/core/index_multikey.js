@@ -2,7 +2,7 @@
  * An index over an array has a key for each element.
  * Fails when a query through such an index returns a document twice, misses one, or tightens bounds that elements may meet apart.
  */
-import {planStages} from "jstests/libs/plan_stages.js";
+import {planHasStage, planStages} from "jstests/libs/plan_stages.js";
 
 const coll = db.index_multikey;
 coll.drop();
@@ -38,6 +38,21 @@ assert(scans.some(scan => scan.isMultiKey), tojson(scans));
 assert(scans.some(scan => bsonWoCompare({a: ["a"]}, scan.multiKeyPaths) == 0), tojson(scans));
 const below = planStages(coll.find({"o.x": 1}).hint({"o.x": 1, "o.y": 1}).explain()).filter(stage => stage.stage == "IXSCAN");
 assert(below.some(scan => bsonWoCompare({"o.x": ["o"], "o.y": ["o"]}, scan.multiKeyPaths) == 0), tojson(below));
+// One element satisfies all that stands in an $elemMatch, so its fields are bounded together.
+const together = planStages(coll.find({o: {$elemMatch: {x: 3, y: 4}}}).hint({"o.x": 1, "o.y": 1}).explain());
+const bounded = together.filter(stage => stage.stage == "IXSCAN").map(scan => scan.indexBounds["o.y"]);
+assert(bounded.length > 0 && bounded.every(list => list[0] !== "[MinKey, MaxKey]"), tojson(together));
+
+// Arrays in one field of an index do not concern the others.
+coll.drop();
+assert.commandWorked(coll.createIndex({t: 1, tags: 1}));
+assert.commandWorked(coll.insert([...Array(100).keys()].map(i => ({_id: i, t: i, tags: ["x", "y" + i]}))));
+const between = () => coll.find({t: {$gte: 50, $lt: 53}}).sort({t: -1});
+assert.eq([52, 51, 50], between().toArray().map(doc => doc._id));
+const explained = between().explain("executionStats");
+assert(!planHasStage(explained, "SORT"), tojson(explained.queryPlanner));
+assert.lt(explained.executionStats.totalKeysExamined, 20);
+assert(planHasStage(coll.find({t: {$gte: 50}}).sort({tags: 1}).explain(), "SORT"));
 
 // Two arrays cannot be indexed together, in whichever order they come.
 coll.drop();

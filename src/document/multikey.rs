@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// For the fields of an index, at which names of their paths some document has had an array; only ever grows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MultikeyPaths(BTreeSet<(usize, usize)>);
 
 impl MultikeyPaths {
@@ -27,6 +27,10 @@ impl MultikeyPaths {
     }
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+    /// Whether there was an array anywhere on the path of the field.
+    pub fn any_on(&self, field: usize) -> bool {
+        self.0.range((field, 0)..(field + 1, 0)).next().is_some()
     }
     /// The beginnings of a field's path, itself among them, at which there were arrays.
     pub fn on<'p>(&self, field: usize, path: &'p str) -> Vec<&'p str> {
@@ -55,6 +59,7 @@ mod tests {
         met.note(1, 2);
         assert_eq!(met.on(1, "a.b.c"), ["a", "a.b.c"]);
         assert!(met.on(0, "a.b.c").is_empty());
+        assert!(met.any_on(1) && !met.any_on(0) && !met.any_on(2));
         let mut more = MultikeyPaths::default();
         more.note(0, 0);
         assert!(!met.holds(&more) && met.holds(&MultikeyPaths::default()));

@@ -399,7 +399,7 @@ impl Wanted<'_> {
 pub fn signature(indexes: &[IndexInfo]) -> u64 {
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     for i in indexes {
-        (&i.name, i.hidden, i.multikey, i.unique, i.sparse).hash(&mut hasher);
+        (&i.name, i.hidden, i.multikey, &i.arrays, i.unique, i.sparse).hash(&mut hasher);
         i.key.to_vec().hash(&mut hasher);
     }
     hasher.finish()

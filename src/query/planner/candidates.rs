@@ -70,6 +70,21 @@ pub(super) struct Bound<'a> {
     /// path with a position every one, since an array there is in the index by its elements, to none of which it is equal.
     pub(super) only_without_arrays: bool,
     pub(super) test: &'a Test,
+    element: Option<Element<'a>>,
+}
+
+/// The innermost `$elemMatch` that a condition stands in: one element of the array there satisfies all that stand in it.
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    of: &'a Leaf,
+    /// How many names lead to the array.
+    names: usize,
+}
+
+impl Element<'_> {
+    fn is(&self, other: &Element<'_>) -> bool {
+        std::ptr::eq(self.of, other.of)
+    }
 }
 
 impl Bound<'_> {
@@ -110,7 +125,7 @@ pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
     let mut out = Vec::new();
     for (i, node) in filter.root().conjuncts().iter().enumerate() {
         match node {
-            Node::Leaf(leaf) => collect_leaf(leaf, "", Some(i), &mut out),
+            Node::Leaf(leaf) => collect_leaf(leaf, ("", None), Some(i), &mut out),
             Node::Not(inner) => {
                 if let Node::Leaf(leaf) = &**inner
                     && let Some(intervals) = bounds::of_negation(&leaf.test)
@@ -123,6 +138,7 @@ pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
                         conjunct: None,
                         only_without_arrays,
                         test: &leaf.test,
+                        element: None,
                     });
                 }
             }
@@ -132,16 +148,23 @@ pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
     out
 }
 
-fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: &mut Vec<Bound<'a>>) {
+/// Collects of a condition in an element, whose path with a dot is the prefix.
+fn collect_leaf<'a>(
+    leaf: &'a Leaf,
+    (prefix, element): (&str, Option<Element<'a>>),
+    conjunct: Option<usize>,
+    out: &mut Vec<Bound<'a>>,
+) {
     let path = format!("{prefix}{}", leaf.path.text);
     if let Test::ElemMatchObject(node) = &leaf.test {
         let below = format!("{path}.");
+        let element = Some(Element { of: leaf, names: path.split('.').count() });
         for child in node.conjuncts() {
             // A position in an element is none in the array, which is what the index takes it for.
             if let Node::Leaf(inner) = child
                 && !cover::has_position(&inner.path.text)
             {
-                collect_leaf(inner, &below, None, out);
+                collect_leaf(inner, (&below, element), None, out);
             }
         }
         return;
@@ -152,7 +175,8 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
         }
         // The documents of an array may lack a field whose name is taken for a position: no key tells of that.
         if !(intervals.takes_missing && cover::has_position(&path)) {
-            out.push(Bound { path, intervals, conjunct, only_without_arrays: false, test: &leaf.test });
+            let test = &leaf.test;
+            out.push(Bound { path, intervals, conjunct, only_without_arrays: false, test, element });
         }
     }
 }
@@ -261,6 +285,37 @@ pub(super) fn candidate_of(filter: &Matcher, index: &IndexInfo) -> Option<Candid
     candidate(filter, &collect(filter), None, index, false)
 }
 
+/// A field of an index that has bounds.
+struct Bounded<'a> {
+    at: usize,
+    /// The first name of its path.
+    root: &'a str,
+    repeats: bool,
+    /// What its bounds come from, where that is one condition.
+    element: Option<Element<'a>>,
+}
+
+/// The `$elemMatch` from which alone the field at `path` can have bounds beside those below the same root that have some: theirs, unless an
+/// array within its elements is common to the paths.
+fn shared_element<'a>(
+    index: &IndexInfo,
+    bounded: &[Bounded<'a>],
+    root: &str,
+    path: &str,
+) -> Option<Element<'a>> {
+    let mut below = bounded.iter().filter(|b| b.root == root);
+    let element = below.clone().next()?.element.filter(|_| index.tells_arrays())?;
+    let common = |beginning: &str| {
+        beginning.split('.').count() > element.names
+            && path.strip_prefix(beginning).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let beside = |b: &Bounded<'a>| {
+        let arrays = index.key.keys().nth(b.at).map(|other| index.arrays.on(b.at, other));
+        b.element.is_some_and(|e| e.is(&element)) && !arrays.into_iter().flatten().any(common)
+    };
+    below.all(beside).then_some(element)
+}
+
 /// The intervals of each field of the index, and which conjuncts they come from; `None` where the index cannot be used.
 fn narrowed(
     filter: &Matcher,
@@ -271,8 +326,8 @@ fn narrowed(
 ) -> Option<(Vec<Intervals>, Vec<Vec<usize>>)> {
     let mut fields: Vec<Intervals> = Vec::with_capacity(kinds.len());
     let mut used: Vec<Vec<usize>> = Vec::with_capacity(kinds.len());
-    let mut bounded_roots: Vec<&str> = Vec::new();
-    for (path, kind) in index.key.keys().zip(kinds) {
+    let mut bounded_fields: Vec<Bounded<'_>> = Vec::new();
+    for (at, (path, kind)) in index.key.keys().zip(kinds).enumerate() {
         let root = path.split('.').next().unwrap_or(path);
         if let Some(expansion) = index.expansion.as_ref().filter(|_| path == wildcard::PATH) {
             fields.push(expansion.paths.clone());
@@ -288,17 +343,20 @@ fn narrowed(
                 None => return None,
             }
             used.push(Vec::new());
-            bounded_roots.push(root);
+            bounded_fields.push(Bounded { at, root, repeats: index.multikey, element: None });
             continue;
         }
-        // In a multikey index two paths into one array may be satisfied by different elements, which are different keys.
+        // Two paths into one array may be satisfied by different elements, which are different keys.
+        let repeats = index.repeats_at(at);
+        let apart = bounded_fields.iter().any(|b| b.root == root && (b.repeats || repeats));
+        let shared = if apart { shared_element(index, &bounded_fields, root, path) } else { None };
         let below = index.expansion.as_ref().is_some_and(|e| e.below && e.path == path);
-        let (intervals, conjuncts) = match below || (index.multikey && bounded_roots.contains(&root)) {
-            true => (Intervals::everything(), Vec::new()),
-            false => for_field(path, bounds, index),
+        let (intervals, conjuncts, element) = match below || (apart && shared.is_none()) {
+            true => (Intervals::everything(), Vec::new(), None),
+            false => for_field(path, bounds, index, (repeats, shared)),
         };
         if !intervals.is_everything() {
-            bounded_roots.push(root);
+            bounded_fields.push(Bounded { at, root, repeats, element });
         }
         let hashed = *kind == FieldKind::Hashed;
         // The hash of null stands for missing too, and equal numbers of different hashes do not exist.
@@ -403,16 +461,23 @@ pub(super) fn whole(index: &IndexInfo, direction: Direction) -> IndexScan {
     IndexScan { unique: true, direction, ranges: vec![KeyRange::everything()], ..IndexScan::of(index) }
 }
 
-/// The intervals of one field and the conjuncts they stand for. In a multikey index the values that satisfy two predicates may be
-/// different ones, so only one predicate can bound the scan: the narrowest.
-fn for_field(path: &str, bounds: &[Bound<'_>], index: &IndexInfo) -> (Intervals, Vec<usize>) {
-    let multikey = index.multikey;
+/// The intervals of one field and the conjuncts they stand for. In a field that is `multikey` the values that satisfy two predicates may be
+/// different ones, so only one predicate can bound the scan: the narrowest. Where an element is given, only what stands in it counts; where the
+/// one predicate stands in one, it is returned.
+fn for_field<'a>(
+    path: &str,
+    bounds: &[Bound<'a>],
+    index: &IndexInfo,
+    (multikey, within): (bool, Option<Element<'_>>),
+) -> (Intervals, Vec<usize>, Option<Element<'a>>) {
+    let mut element = None;
     let mut out = Intervals::everything();
     let mut conjuncts = Vec::new();
     let mut any = false;
     let fits = |b: &&Bound<'_>| {
         b.path == path
             && !(multikey && b.only_without_arrays)
+            && within.is_none_or(|within| b.element.is_some_and(|e| e.is(&within)))
             && index.expansion.as_ref().is_none_or(|e| e.may_bound(b, multikey))
     };
     for b in bounds.iter().filter(fits).take(BOUNDS_MAX) {
@@ -421,18 +486,18 @@ fn for_field(path: &str, bounds: &[Bound<'_>], index: &IndexInfo) -> (Intervals,
             intervals = Cow::Owned(Intervals::everything());
         }
         if !any {
-            (out, any) = (intervals.into_owned(), true);
+            (out, any, element) = (intervals.into_owned(), true, b.element);
             conjuncts.extend(b.conjunct);
         } else if !multikey {
-            out = out.intersect(&intervals);
+            (out, element) = (out.intersect(&intervals), None);
             conjuncts.extend(b.conjunct);
         } else if narrower(&intervals, &out) {
-            out = intervals.into_owned();
+            (out, element) = (intervals.into_owned(), b.element);
             conjuncts.clear();
             conjuncts.extend(b.conjunct);
         }
     }
-    (out, conjuncts)
+    (out, conjuncts, element)
 }
 
 fn narrower(a: &Intervals, b: &Intervals) -> bool {
@@ -452,11 +517,15 @@ fn sort_direction(
     kinds: &[FieldKind],
     fields: &[Intervals],
 ) -> Option<Direction> {
-    if index.multikey || sort.by_score() {
+    if sort.by_score() {
         return None;
     }
     let paths: Vec<&str> = index.key.keys().collect();
-    let fixed = |path: &str| paths.iter().zip(fields).any(|(p, f)| *p == path && f.is_single_point());
+    // What is sorted by is the least or the greatest element of an array, not the one that led to the document.
+    let fixed = |path: &str| {
+        let mut named = paths.iter().zip(fields).enumerate().filter(|(_, (p, _))| **p == path);
+        named.any(|(i, (_, f))| f.is_single_point() && !index.repeats_at(i))
+    };
     let mut direction = None;
     let mut at = 0;
     for (path, descending) in sort.components() {
@@ -466,8 +535,8 @@ fn sort_direction(
         while at < paths.len() && paths[at] != path && fields[at].is_single_point() {
             at += 1;
         }
-        if at >= paths.len() || paths[at] != path || matches!(kinds[at], FieldKind::Hashed | FieldKind::Place)
-        {
+        let plain = |at: usize| !matches!(kinds[at], FieldKind::Hashed | FieldKind::Place);
+        if at >= paths.len() || paths[at] != path || !plain(at) || index.repeats_at(at) {
             return None;
         }
         if sort.collation() != &index.collation && !fields[at].without_strings() {

@@ -35,16 +35,18 @@ pub fn distinct(request: &Request<'_>, wanted: &Distinct) -> Option<Plan> {
     if wanted.grouped && has_position(&wanted.path) {
         return None;
     }
-    let usable = request.indexes.iter().filter(|i| {
-        !i.hidden && !i.multikey && i.wildcard.is_none() && i.layout.is_none() && i.clustered.is_none()
-    });
+    let usable = request
+        .indexes
+        .iter()
+        .filter(|i| !i.hidden && i.wildcard.is_none() && i.layout.is_none() && i.clustered.is_none());
     let mut found: Vec<(Candidate, usize)> = usable
         .filter(|i| i.collation == *request.collation)
         .filter_map(|index| {
             let at = index.key.keys().position(|p| p == wanted.path)?;
             // Values of one hash are different values.
             let plain = |v| matches!(FieldKind::of(v), Some(FieldKind::Ascending | FieldKind::Descending));
-            if !index.key.iter().take(at + 1).all(|(_, v)| plain(v)) {
+            if !index.key.iter().take(at + 1).all(|(_, v)| plain(v)) || (0..=at).any(|i| index.repeats_at(i))
+            {
                 return None;
             }
             let candidate = candidates::whole_or_bounded_in(request.filter, &wanted.orders, index)?;

@@ -68,6 +68,17 @@ pub struct IndexInfo {
     pub expansion: Option<wildcard::Expansion>,
 }
 
+impl IndexInfo {
+    /// Whether it is told of each field where the arrays are: not of places, which have several keys without any, and not of wildcards.
+    fn tells_arrays(&self) -> bool {
+        self.layout.is_none() && self.wildcard.is_none() && !self.arrays.is_empty()
+    }
+    /// Whether a document may have several keys that differ in the field at this position.
+    fn repeats_at(&self, field: usize) -> bool {
+        self.multikey && (!self.tells_arrays() || self.arrays.any_on(field))
+    }
+}
+
 /// What a wildcard index holds.
 #[derive(Clone, Debug)]
 pub struct WildcardInfo {

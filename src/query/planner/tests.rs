@@ -77,6 +77,49 @@ fn of_very_many_conjuncts_on_a_field_some_bound_it_and_all_are_asked() {
 }
 
 #[test]
+fn arrays_in_one_field_concern_no_other() {
+    let mut both = index("t_1_tags_1", doc! {"t": 1, "tags": 1});
+    both.multikey = true;
+    both.arrays.note(1, 0);
+    let plan = planned(doc! {"t": {"$gt": 1, "$lt": 5}}, Some(doc! {"t": -1}), std::slice::from_ref(&both));
+    assert_eq!(bounds_of(&plan), "t_1_tags_1 t: (1, 5); tags: [MinKey, MaxKey]");
+    assert!(!plan.needs_sort(), "{plan:?}");
+    let Plan::Index { scan, filter } = &plan else { panic!("{plan:?}") };
+    assert!(scan.repeats && filter.is_always_true());
+    let sorted = |filter: Document, sort: Document, index: &IndexInfo| {
+        !planned(filter, Some(sort), std::slice::from_ref(index)).needs_sort()
+    };
+    assert!(!sorted(doc! {"t": 1}, doc! {"tags": 1}, &both), "the least tag comes first, not the first key");
+    both.key = doc! {"tags": 1, "t": 1};
+    both.arrays = MultikeyPaths::default();
+    both.arrays.note(0, 0);
+    assert!(sorted(doc! {"tags": "x"}, doc! {"t": 1}, &both));
+    assert!(!sorted(doc! {"tags": "x"}, doc! {"tags": 1, "t": 1}, &both));
+    both.arrays = MultikeyPaths::default();
+    assert!(!sorted(doc! {"tags": "x"}, doc! {"t": 1}, &both), "where the arrays are is not known");
+}
+
+#[test]
+fn one_element_bounds_all_the_fields_below_it() {
+    let mut below = index("i", doc! {"a.b": 1, "a.c": 1});
+    below.multikey = true;
+    (0..2).for_each(|field| below.arrays.note(field, 0));
+    let bounds = |f: Document, index: &IndexInfo| bounds_of(&planned(f, None, std::slice::from_ref(index)));
+    let one = doc! {"a": {"$elemMatch": {"b": 1, "c": {"$gt": 2}}}};
+    assert_eq!(bounds(one.clone(), &below), "i a.b: [1, 1]; a.c: (2, inf.0]");
+    let two = doc! {"$and": [{"a": {"$elemMatch": {"b": 1}}}, {"a": {"$elemMatch": {"c": 2}}}]};
+    assert_eq!(bounds(two, &below), "i a.b: [1, 1]; a.c: [MinKey, MaxKey]");
+    let beside = doc! {"a": {"$elemMatch": {"b": {"$gt": 1}}}, "a.c": 2};
+    assert_eq!(bounds(beside, &below), "i a.b: (1, inf.0]; a.c: [MinKey, MaxKey]");
+    // Of an array in the element two elements may be meant.
+    below.key = doc! {"a.x.b": 1, "a.x.c": 1};
+    let deeper = doc! {"a": {"$elemMatch": {"x.b": 1, "x.c": 2}}};
+    assert_eq!(bounds(deeper.clone(), &below), "i a.x.b: [1, 1]; a.x.c: [2, 2]");
+    (0..2).for_each(|field| below.arrays.note(field, 1));
+    assert_eq!(bounds(deeper, &below), "i a.x.b: [1, 1]; a.x.c: [MinKey, MaxKey]");
+}
+
+#[test]
 fn the_longest_equality_prefix_wins_and_exact_bounds_leave_the_filter() {
     let indexes =
         [index("a_1", doc! {"a": 1}), index("a_1_b_1", doc! {"a": 1, "b": 1}), index("b_1", doc! {"b": 1})];
@@ -286,6 +329,13 @@ impl Dice {
     }
 }
 
+/// Has the index tell where these keys met arrays.
+fn note_arrays(index: &mut IndexInfo, entries: &[document::path::IndexKeys<'_>]) {
+    for (field, names) in entries.iter().flat_map(|keys| keys.multikey.iter().enumerate()) {
+        names.iter().for_each(|name| index.arrays.note(field, *name));
+    }
+}
+
 /// The contract of every plan: with the keys each document has in the index, ranges and remaining filter together find exactly the documents the
 /// filter matches.
 #[test]
@@ -310,6 +360,9 @@ fn a_plan_finds_exactly_what_a_scan_finds() {
         };
         let mut index = index("i", key.clone());
         index.multikey = entries.iter().any(|k| k.is_multikey());
+        if round % 2 == 0 {
+            note_arrays(&mut index, &entries);
+        }
         index.sparse = round % 7 == 0;
         let text = dice.filter();
         let Ok(whole) = Matcher::parse(text.to_doc_buf().doc(), &QueryContext::at(0)) else { continue };
@@ -332,11 +385,14 @@ fn large_sets_are_put_in_order_once() {
     let set = |member: fn(i32) -> Value| (0..150_000).map(member).collect::<Vec<Value>>();
     let indexes = [IndexInfo { multikey: true, ..index("a_1", doc! {"a": 1}) }, index("b_1", doc! {"b": 1})];
     let pairs = set(|i| Value::Array(vec![Value::Int32(i), Value::Int32(0)]));
-    // There are more ranges than a scan of an index takes.
-    let scans_all = |filter: Document| matches!(planned(filter, None, &indexes), Plan::CollScan { .. });
-    assert!(scans_all(doc! {"a": {"$in": pairs}}));
+    let ranges = |filter: Document| match planned(filter, None, &indexes) {
+        Plan::Index { scan, .. } => scan.ranges.len(),
+        other => panic!("{other:?}"),
+    };
+    // Of each pair its first element, and itself.
+    assert_eq!(ranges(doc! {"a": {"$in": pairs}}), 300_000);
     let (twos, threes) = (set(|i| Value::Int32(2 * i)), set(|i| Value::Int32(3 * i)));
-    assert!(scans_all(doc! {"$and": [{"b": {"$in": twos}}, {"b": {"$in": threes}}]}));
+    assert_eq!(ranges(doc! {"$and": [{"b": {"$in": twos}}, {"b": {"$in": threes}}]}), 50_000);
 }
 
 /// The plan of a filter, a sort and some indexes, all of them exact.

@@ -16,6 +16,7 @@ pub mod collation;
 pub mod compare;
 pub mod decimal;
 pub mod delta;
+mod doubled;
 pub mod encoding;
 pub mod error;
 pub mod extended_json;
@@ -40,6 +41,7 @@ pub mod wildcard;
 pub mod writer;
 
 pub use collation::Collation;
+pub use doubled::doubled;
 pub use error::{Error, Result, codes, wrong_type, wrong_types};
 pub use namespace::is_internal_database;
 pub use oid::ObjectId;

@@ -8,7 +8,7 @@
 //! 40414  BSON field 'update.updates.q' is missing but a required field
 //!    14  BSON field 'update.ordered' is the wrong type 'int', expected type 'bool'
 //! ```
-//! A null counts as absent, and so as missing where the field is required.
+//! A null counts as absent, and so as missing where the field is required; a field that stands twice is refused even if one is null.
 
 use crate::generic::is_generic;
 use document::{Doc, Element, Result, ValueRef, bail};
@@ -74,6 +74,13 @@ pub struct Shape {
     pub generic: bool,
 }
 
+/// The fields that have been met, by their places in the shape: those that say something, and all, nulls included.
+#[derive(Default)]
+struct Seen {
+    present: u64,
+    any: u64,
+}
+
 impl Shape {
     /// Whether the command itself has this field; generic ones do not count.
     pub fn has(&self, name: &str) -> bool {
@@ -85,7 +92,7 @@ impl Shape {
     /// # Errors
     /// Those of the head of this file.
     pub fn check_command(&self, body: Doc<'_>, elsewhere: &[(&str, &[u8])]) -> Result<()> {
-        let mut seen = 0u64;
+        let mut seen = Seen::default();
         if let Some(first) = self.fields.first().filter(|f| f.name == self.name) {
             let argument = body.iter().next().map_or(ValueRef::Null, |e| e.value());
             self.value(first, argument, 1, &mut seen)?;
@@ -95,23 +102,23 @@ impl Shape {
         }
         for (i, f) in self.fields.iter().enumerate() {
             if elsewhere.iter().any(|(name, _)| *name == f.name) {
-                seen |= 1 << i;
+                seen.present |= 1 << i;
             }
         }
-        self.missing(seen)
+        self.missing(seen.present)
     }
     /// Checks a document within a command.
     ///
     /// # Errors
     /// Those of the head of this file.
     pub fn check(&self, document: Doc<'_>) -> Result<()> {
-        let mut seen = 0u64;
+        let mut seen = Seen::default();
         for e in document.iter() {
             self.field(&e, &mut seen)?;
         }
-        self.missing(seen)
+        self.missing(seen.present)
     }
-    fn field(&self, e: &Element<'_>, seen: &mut u64) -> Result<()> {
+    fn field(&self, e: &Element<'_>, seen: &mut Seen) -> Result<()> {
         let name = e.name();
         let Some(index) = self.fields.iter().position(|f| f.name == name) else {
             if self.generic && is_generic(name) {
@@ -120,18 +127,19 @@ impl Shape {
             bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", self.name);
         };
         let bit = 1u64 << index;
-        if *seen & bit != 0 {
+        if seen.any & bit != 0 {
             bail!(IDL_DUPLICATE_FIELD, "BSON field '{}.{name}' is a duplicate field", self.name);
         }
         self.value(&self.fields[index], e.value(), bit, seen)
     }
-    fn value(&self, field: &Field, v: ValueRef<'_>, bit: u64, seen: &mut u64) -> Result<()> {
+    fn value(&self, field: &Field, v: ValueRef<'_>, bit: u64, seen: &mut Seen) -> Result<()> {
+        seen.any |= bit;
         if matches!(v, ValueRef::Null | ValueRef::Undefined)
             && !matches!(field.kind, Kind::Hint | Kind::Update | Kind::Indexes | Kind::SafeBoolOrObject)
         {
             return Ok(());
         }
-        *seen |= bit;
+        seen.present |= bit;
         self.check_type(field.name, v, field.kind)
     }
     fn check_type(&self, name: &str, v: ValueRef<'_>, kind: Kind) -> Result<()> {
@@ -329,6 +337,15 @@ mod tests {
             (14, "BSON field 'do.list.1' is the wrong type 'int', expected type 'object'".into())
         );
         assert_eq!(error(doc! { "do": 1, "hint": Value::Null }).0, codes::FAILED_TO_PARSE);
+    }
+
+    #[test]
+    fn a_null_counts_as_one_of_two() {
+        for (first, second) in [(Value::Null, Value::from(true)), (Value::from(true), Value::Null)] {
+            let mut body = doc! { "do": 1, "list": [doc! {}], "new": first };
+            body.push("new", second);
+            assert_eq!(error(body), (40413, "BSON field 'do.new' is a duplicate field".into()));
+        }
     }
 
     #[test]

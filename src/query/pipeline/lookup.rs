@@ -203,9 +203,6 @@ fn check_lookup_fields(d: &Document) -> Result<()> {
     if let Some(bad) = d.keys().find(|k| !LOOKUP_FIELDS.contains(k)) {
         bail!(FAILED_TO_PARSE, "unknown argument to $lookup: {bad}");
     }
-    if let Some(twice) = d.keys().enumerate().find(|(i, k)| d.keys().take(*i).any(|other| other == *k)) {
-        bail!(IDL_DUPLICATE_FIELD, "BSON field '$lookup.{}' is a duplicate field", twice.1);
-    }
     Ok(())
 }
 

@@ -65,14 +65,22 @@ fn stage_of(d: &Document, ctx: &Context, out: &mut Vec<Parsed>) -> Result<()> {
     };
     match row.kind {
         Kind::Local(parse) => out.extend(parse(row.name, spec, ctx)?),
-        Kind::Host(_, parse) => out.push(Parsed {
-            name: row.name,
-            spec: spec.clone(),
-            kind: ParsedKind::Host(parse(row.name, spec, ctx)?),
-        }),
+        Kind::Host(_, parse) => {
+            refuse_doubled(row.name, spec)?;
+            let kind = ParsedKind::Host(parse(row.name, spec, ctx)?);
+            out.push(Parsed { name: row.name, spec: spec.clone(), kind });
+        }
         Kind::Expanded => bail!(10170100, "{name} is only valid as the first stage in a pipeline"),
     }
     Ok(())
+}
+
+/// The fields of a stage that reads or writes elsewhere say where, so whoever checks rights must read the same as whoever runs it.
+fn refuse_doubled(stage: &str, spec: &Value) -> Result<()> {
+    match spec.as_document().and_then(|d| document::doubled(d.keys())) {
+        Some(name) => bail!(IDL_DUPLICATE_FIELD, "BSON field '{stage}.{name}' is a duplicate field"),
+        None => Ok(()),
+    }
 }
 
 fn check_positions(p: &Pipeline) -> Result<()> {

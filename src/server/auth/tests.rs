@@ -857,3 +857,83 @@ async fn users_and_roles_are_taken_over_from_other_collections() {
     node.try_log_in("v", "admin", "q").await.unwrap();
     node.running.stop().await;
 }
+
+/// The document with a second field of that name.
+fn twice(mut d: Document, name: &str, value: impl Into<Value>) -> Document {
+    d.push(name, value.into());
+    d
+}
+
+#[tokio::test]
+async fn no_command_takes_a_field_twice() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    let service = service(Program::Mongod);
+    for row in service.commands().rows().iter().filter(|row| service.answers(row)) {
+        let (body, db) = request(row);
+        let body = twice(body, row.name, Value::Null);
+        assert_eq!(code(&mut root, db, body).await, codes::IDL_DUPLICATE_FIELD, "{}", row.name);
+    }
+    node.running.stop().await;
+}
+
+/// A user `u` who may read `d.open` and `d.v` and create them, of a node on which there is a `d.secret`, too.
+async fn reader_of_open(node: &Node) -> Connection {
+    let mut root = node.root().await;
+    for name in ["open", "secret"] {
+        run_on(&mut root, "d", doc! {"insert": name, "documents": [{"_id": 1}]}).await.unwrap();
+    }
+    let on = |name: &str| doc! {"resource": {"db": "d", "collection": name}, "actions": ["find", "insert", "createCollection"]};
+    let privileges = vec![Value::from(on("open")), Value::from(on("v"))];
+    run(&mut root, doc! {"createRole": "opened", "privileges": privileges, "roles": []}).await.unwrap();
+    node.user("u", array!["opened"]).await
+}
+
+#[tokio::test]
+async fn of_two_fields_none_is_taken() {
+    let node = Node::with_root().await;
+    let (mut u, mut root) = (reader_of_open(&node).await, node.root().await);
+    let aggregate = |pipeline: Value| doc! {"aggregate": "open", "pipeline": pipeline, "cursor": {}};
+    let both = twice(aggregate(array![]), "pipeline", array![{"$unionWith": "secret"}]);
+    let view = doc! {"create": "v", "viewOn": Value::Null, "pipeline": []};
+    let piped = doc! {"create": "v", "viewOn": "open", "pipeline": Value::Null};
+    for command in [
+        both.clone(),
+        doc! {"explain": both},
+        twice(view, "viewOn", "secret"),
+        twice(piped, "pipeline", array![{"$unionWith": "secret"}]),
+        twice(doc! {"killCursors": "open", "cursors": []}, "cursors", array![]),
+    ] {
+        assert_eq!(code(&mut u, "d", command.clone()).await, codes::IDL_DUPLICATE_FIELD, "{command:?}");
+    }
+    // Below the top, what runs the request refuses it.
+    let union = twice(doc! {"coll": "open"}, "coll", "secret");
+    let out = twice(doc! {"inline": 1}, "replace", "secret");
+    let map_reduce = doc! {"mapReduce": "open", "map": "function() {}", "reduce": "function() {}"};
+    let update = twice(doc! {"q": {}, "u": {"$set": {"a": 1}}, "upsert": Value::Null}, "upsert", true);
+    for command in [
+        aggregate(Value::Array(vec![doc! {"$unionWith": union}.into()])),
+        twice(map_reduce.clone(), "out", twice(out, "replace", "open")),
+        twice(map_reduce, "out", twice(doc! {"replace": "open", "db": "d"}, "db", "e")),
+        doc! {"update": "open", "updates": Value::Array(vec![update.into()])},
+    ] {
+        assert_eq!(code(&mut root, "d", command.clone()).await, codes::IDL_DUPLICATE_FIELD, "{command:?}");
+    }
+    let stream = twice(doc! {"allChangesForCluster": false}, "allChangesForCluster", true);
+    let stream = Value::Array(vec![doc! {"$changeStream": stream}.into()]);
+    let insert = twice(doc! {"op": "i", "ns": "d.open", "o": {"_id": 9}}, "ns", "d.secret");
+    let made = twice(doc! {"create": "w", "viewOn": "open", "pipeline": []}, "viewOn", "secret");
+    let made = doc! {"op": "c", "ns": "d.$cmd", "o": made};
+    for command in [
+        doc! {"aggregate": 1, "pipeline": stream, "cursor": {}},
+        doc! {"applyOps": Value::Array(vec![insert.into()])},
+        doc! {"applyOps": Value::Array(vec![made.into()])},
+    ] {
+        assert_eq!(
+            code(&mut root, "admin", command.clone()).await,
+            codes::IDL_DUPLICATE_FIELD,
+            "{command:?}"
+        );
+    }
+    node.running.stop().await;
+}

@@ -5,6 +5,7 @@
 //! decode the body: handlers receive the raw document and read what they need.
 
 pub mod command;
+mod doubled;
 pub mod generic;
 pub mod reply;
 pub mod request;

@@ -225,6 +225,9 @@ async fn run(
     reply: &mut Reply,
 ) -> Result<()> {
     let user = crate::auth::gate::enter(context, command).await?;
+    if !context.connection.client.internal.load(Relaxed) {
+        super::doubled::refuse(command.name, body)?;
+    }
     let generic = Generic::parse(body)?;
     let db = database(&generic)?;
     let name = body.iter().next().map_or("", |e| e.name());

@@ -296,11 +296,6 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
             if let Some(v) = d.get_present("timeseries").filter(|v| v.as_document().is_none()) {
                 return Err(document::wrong_type("$out.timeseries", v.type_name(), "object"));
             }
-            for field in ["db", "coll", "timeseries"] {
-                if d.keys().filter(|k| *k == field).count() > 1 {
-                    bail!(IDL_DUPLICATE_FIELD, "BSON field '$out.{field}' is a duplicate field");
-                }
-            }
             Namespace::new(required(name, d, "db")?, required(name, d, "coll")?)
         }
         v => bail!(16990, "$out only supports a string or object argument, but found {}", v.type_name()),

@@ -120,8 +120,10 @@ pub fn bulk_writes(asker: &Asker<'_>) -> bool {
     let targets: Vec<Target> = infos.map(|d| namespace(d.get_str("ns").unwrap_or(""))).collect();
     let allowed = |op: Doc<'_>| {
         let Some((action, place)) = op.iter().next().map(|e| (e.name(), e.value())) else { return true };
-        // An operation without a namespace is refused by the handler.
-        let Some(target) = place.as_i64().and_then(|i| targets.get(usize::try_from(i).ok()?)) else {
+        // Read as the handler reads it.
+        let Some(place) = node::shape::to_long(place) else { return false };
+        // A place that is not in the list is refused by the handler.
+        let Some(target) = usize::try_from(place).ok().and_then(|place| targets.get(place)) else {
             return true;
         };
         let upserts = op.get("upsert").is_some_and(|v| v.truthy());

@@ -937,3 +937,25 @@ async fn of_two_fields_none_is_taken() {
     }
     node.running.stop().await;
 }
+
+#[test]
+fn a_bulk_write_is_asked_for_where_its_places_are_read_to_be() {
+    for program in [Program::Mongod, Program::Mongos] {
+        let service = service(program);
+        let (_, row) = service.commands().find(b"bulkWrite").unwrap();
+        let may = |role: &str, place: Value| {
+            let body = doc! {
+                "bulkWrite": 1, "ops": [{"insert": place, "document": {"_id": 1}}], "nsInfo": [{"ns": "d.c"}],
+            };
+            let body = body.to_doc_buf();
+            let node = node::request::Request { db: "admin", body: body.doc(), sequences: &[] };
+            let request =
+                Request { command: row, name: row.name, node, exhaust_allowed: false, comment: None };
+            Asker { service: &service, user: &holder(role), request: &request }.satisfies(row.needs)
+        };
+        for place in [Value::from(0), Value::from(0.5), Value::from(-0.5), Value::Int64(0)] {
+            assert!(may("readWrite", place.clone()) && !may("read", place.clone()), "{place:?}");
+        }
+        assert!(!may("readWrite", "0".into()), "what cannot be read is refused");
+    }
+}

@@ -278,7 +278,7 @@ fn describe(
     d.push("op", operation_type(current.command.name));
     d.push("ns", namespace(current.command.name, current.body.doc()));
     d.push("redacted", false);
-    d.push("command", current.body.to_document());
+    d.push("command", current.command.masked(current.body.doc()));
     if operation.kill_pending() {
         d.push("killPending", true);
     }

@@ -126,7 +126,7 @@ pub fn log_if_slow(context: &Context, ended: &Ended<'_>) {
                 let setting = service.profiler.setting(db, service.options.profile);
                 match &setting.filter {
                     Some((_, matcher)) => {
-                        let d = entry(context, ended, shown(ended.body), true).to_doc_buf();
+                        let d = entry(context, ended, command_of(ended), true).to_doc_buf();
                         !ended.command.quiet && matcher.matches(d.doc()).unwrap_or(false)
                     }
                     None => slow && runtime::random::<f64>() < setting.sample_rate,
@@ -150,7 +150,7 @@ fn line(context: &Context, ended: &Ended<'_>, millis: i64) -> Document {
     let (body, name) = (ended.body, ended.command.name);
     let command = match body.bytes().len() > SHOWN_BYTES_MAX {
         true => doc! { "$truncated": name },
-        false => body.to_document(),
+        false => ended.command.masked(body),
     };
     let mut entry = entry(context, ended, command, true);
     let mut attr =
@@ -235,12 +235,20 @@ fn shown(command: Doc<'_>) -> Document {
     shown
 }
 
+/// The whole command as entries show it, without its secrets.
+fn command_of(ended: &Ended<'_>) -> Document {
+    match ended.command.secret_fields.is_empty() {
+        true => shown(ended.body),
+        false => shown(ended.command.masked(ended.body).to_doc_buf().doc()),
+    }
+}
+
 /// Updates and deletes have an entry for each statement.
 fn entries(context: &Context, ended: &Ended<'_>) -> Vec<Document> {
     let list = match ended.command.name {
         "update" => "updates",
         "delete" => "deletes",
-        _ => return vec![entry(context, ended, shown(ended.body), true)],
+        _ => return vec![entry(context, ended, command_of(ended), true)],
     };
     let request = node::request::Request { db: "", body: ended.body, sequences: ended.sequences };
     let statements: Vec<Document> = request.documents(list).map(shown).collect();
@@ -304,8 +312,9 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     if let Some(app) = &*client.app_name.lock() {
         d.push("appName", app.as_str());
     }
-    d.push("allUsers", Vec::<Value>::new());
-    d.push("user", "");
+    let user = client.user();
+    d.push("allUsers", user.iter().map(|u| u.name.to_document().into()).collect::<Vec<Value>>());
+    d.push("user", user.map_or_else(String::new, |u| u.name.shown()));
     d
 }
 

@@ -139,7 +139,7 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
     if asker.satisfies(command.needs) {
         return Ok(());
     }
-    let shown = document::shell::document(&masked(request));
+    let shown = document::shell::document(&shown_command(request));
     let attr = doc! { "command": command.name, "db": request.db, "user": user.name.to_document() };
     service.log.debug(
         1,
@@ -155,19 +155,12 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
 /// Longer commands are cut in messages.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
-/// The command without its secrets.
-fn masked(request: &Request<'_>) -> document::Document {
+fn shown_command(request: &Request<'_>) -> document::Document {
     if request.body.bytes().len() > SHOWN_BYTES_MAX {
         let name = request.name;
         return doc! { name: request.target().to_value(), "$db": request.db };
     }
-    let mut d = request.body.to_document();
-    for secret in ["pwd", "payload", "key"] {
-        if d.contains_key(secret) {
-            d.insert(secret, "xxx");
-        }
-    }
-    d
+    request.command.masked(request.body)
 }
 
 /// Without users everything is allowed but what members alone say to one another, and the end of the process, which is for

@@ -959,3 +959,39 @@ fn a_bulk_write_is_asked_for_where_its_places_are_read_to_be() {
         assert!(!may("readWrite", "0".into()), "what cannot be read is refused");
     }
 }
+
+#[tokio::test]
+async fn the_profiler_says_who_did_it_and_shows_no_password() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    run_on(&mut root, "d", doc! {"profile": 2}).await.unwrap();
+    run_on(&mut root, "d", doc! {"createUser": "x", "pwd": "hush", "roles": []}).await.unwrap();
+    let found = doc! {"find": "system.profile", "filter": {"command.createUser": "x"}};
+    let found = run_on(&mut root, "d", found).await.unwrap();
+    let rows = found.get_path("cursor.firstBatch").and_then(Value::as_array).unwrap();
+    let row = rows[0].as_document().unwrap();
+    assert_eq!(row.get_path("command.pwd").and_then(Value::as_str), Some("xxx"));
+    assert_eq!(row.get_str("user"), Some("root@admin"));
+    assert_eq!(row.get("allUsers"), Some(&array![{"user": "root", "db": "admin"}]));
+    node.running.stop().await;
+}
+
+#[test]
+fn what_proves_that_one_knows_a_password_is_shown_nowhere() {
+    let service = service(Program::Mongod);
+    for (name, secret) in [
+        ("createUser", "pwd"),
+        ("updateUser", "pwd"),
+        ("saslStart", "payload"),
+        ("saslContinue", "payload"),
+        ("hello", "speculativeAuthenticate"),
+        ("ismaster", "speculativeAuthenticate"),
+    ] {
+        let (_, row) = service.commands().find(name.as_bytes()).unwrap();
+        let body = doc! { name: 1, secret: "hush", "comment": "c" }.to_doc_buf();
+        assert_eq!(row.masked(body.doc()), doc! { name: 1, secret: "xxx", "comment": "c" });
+    }
+    let (_, row) = service.commands().find(b"distinct").unwrap();
+    let body = doc! { "distinct": "c", "key": "a" };
+    assert_eq!(row.masked(body.to_doc_buf().doc()), body, "a key that opens nothing");
+}

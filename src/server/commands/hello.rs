@@ -19,6 +19,7 @@ pub const ROWS: &[Command] = &[
         .ends_with_client()
         .stable_api()
         .quiet()
+        .secret(&["speculativeAuthenticate"])
         .help("Describes this node; waits for a change if asked to."),
     Command::future("isMaster", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, true)))
         .aliases(&["ismaster"])
@@ -26,6 +27,7 @@ pub const ROWS: &[Command] = &[
         .no_auth()
         .stable_api()
         .quiet()
+        .secret(&["speculativeAuthenticate"])
         .help("The older form of hello."),
 ];
 

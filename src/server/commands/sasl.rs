@@ -8,10 +8,12 @@ use node::auth::UserName;
 pub const ROWS: &[Command] = &[
     Command::future("saslStart", Roles::ALL, |c, r, reply| Box::pin(start(c, r, reply)))
         .no_auth()
+        .secret(&["payload"])
         .stable_api()
         .help("Begins to log in."),
     Command::future("saslContinue", Roles::ALL, |c, r, reply| Box::pin(go_on(c, r, reply)))
         .no_auth()
+        .secret(&["payload"])
         .stable_api()
         .help("Goes on logging in."),
     Command::future("authenticate", Roles::ALL, |c, r, reply| Box::pin(authenticate(c, r, reply)))

@@ -29,9 +29,14 @@ macro_rules! row {
 pub(super) use row;
 
 pub const ROWS: &[Command] = &[
-    row!("createUser", create).primary_only().needs(Needs::Asked(needs::creates_user)).help("Makes a user."),
+    row!("createUser", create)
+        .primary_only()
+        .secret(&["pwd"])
+        .needs(Needs::Asked(needs::creates_user))
+        .help("Makes a user."),
     row!("updateUser", update)
         .primary_only()
+        .secret(&["pwd"])
         .needs(Needs::Asked(needs::updates_user))
         .help("Changes a user."),
     row!("dropUser", drop_one).primary_only().needs(Needs::Database(&[A::DropUser])).help("Drops a user."),

@@ -5,7 +5,7 @@
 
 use super::{Context, Reply, Request};
 use crate::auth::Asker;
-use document::Result;
+use document::{Doc, Document, Result};
 use foldhash::fast::FixedState;
 use node::auth::Action;
 use node::shape::Shape;
@@ -138,6 +138,8 @@ pub struct Command {
     pub shape: Option<&'static Shape>,
     /// Waits as a rule or says nothing of the load: neither logged as slow nor profiled.
     pub quiet: bool,
+    /// Its fields that are shown to nobody: passwords, and what proves that one knows them.
+    pub secret_fields: &'static [&'static str],
     /// One sentence for `listCommands`.
     pub help: &'static str,
     pub handler: Handler,
@@ -167,6 +169,7 @@ impl Command {
             retryable: false,
             shape: None,
             quiet: false,
+            secret_fields: &[],
             help: "",
             handler,
         }
@@ -238,6 +241,10 @@ impl Command {
         self.quiet = true;
         self
     }
+    pub const fn secret(mut self, fields: &'static [&'static str]) -> Command {
+        self.secret_fields = fields;
+        self
+    }
     /// Changes data: also means that only a primary answers.
     pub const fn write(mut self) -> Command {
         self.kind = Kind::Write;
@@ -285,6 +292,14 @@ impl Command {
     pub const fn test_only(mut self) -> Command {
         self.test_only = true;
         self
+    }
+    /// The body as logs, listings, the profiler and errors may show it.
+    pub fn masked(&self, body: Doc<'_>) -> Document {
+        let mut shown = body.to_document();
+        for secret in self.secret_fields.iter().filter(|secret| body.get(secret).is_some()) {
+            shown.insert(*secret, "xxx");
+        }
+        shown
     }
     /// The latencies it counts among: those of documents read or written, or of everything else.
     pub fn latencies(&self) -> Latencies {

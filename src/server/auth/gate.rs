@@ -139,6 +139,12 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
     if asker.satisfies(command.needs) {
         return Ok(());
     }
+    if super::needs::gives_half_a_view(&asker) {
+        bail!(
+            INVALID_OPTIONS,
+            "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled"
+        );
+    }
     let shown = document::shell::document(&shown_command(request));
     let attr = doc! { "command": command.name, "db": request.db, "user": user.name.to_document() };
     service.log.debug(

@@ -147,16 +147,33 @@ pub fn creates(asker: &Asker<'_>) -> bool {
     }
     match asker.request.get("viewOn") {
         None => may_create || asker.may(&target, Insert),
-        Some(_) => may_create && shows_no_more(asker, &target),
+        Some(_) => may_create && shows_no_more(asker, asker.db(), &target, asker.request.body),
     }
 }
 pub fn modifies_collection(asker: &Asker<'_>) -> bool {
     let target = asker.named();
-    asker.may(&target, CollMod) && (asker.request.get("viewOn").is_none() || shows_no_more(asker, &target))
+    asker.may(&target, CollMod) && may_redefine(asker, asker.db(), &target, asker.request.body)
 }
-fn shows_no_more(asker: &Asker<'_>, view: &Target) -> bool {
-    let on = asker.request.get("viewOn").and_then(|v| v.as_str()).unwrap_or("");
-    !asker.may(view, Find) || pipeline::may_run(asker, on, asker.request.get("pipeline"), false)
+/// Whether this is a collMod, by somebody who may modify the view, that gives one of the two parts of a view without the other.
+/// What it would show cannot be said from the request alone.
+pub fn gives_half_a_view(asker: &Asker<'_>) -> bool {
+    let given = |field: &str| asker.request.get(field).is_some();
+    asker.request.command.name == "collMod"
+        && given("viewOn") != given("pipeline")
+        && asker.may(&asker.named(), CollMod)
+}
+/// Whether the user may give the view the definition in `body`, if there is one. Half of one is refused.
+fn may_redefine(asker: &Asker<'_>, db: &str, view: &Target, body: Doc<'_>) -> bool {
+    match (body.get_present("viewOn"), body.get_present("pipeline")) {
+        (None, None) => true,
+        (Some(_), Some(_)) => shows_no_more(asker, db, view, body),
+        _ => false,
+    }
+}
+/// Whether a view of `db`, defined by `viewOn` and `pipeline` of `body`, shows the user only what it may read without it.
+fn shows_no_more(asker: &Asker<'_>, db: &str, view: &Target, body: Doc<'_>) -> bool {
+    let on = body.get_str("viewOn").unwrap_or("");
+    !asker.may(view, Find) || pipeline::may_run(asker, db, on, body.get("pipeline"), false)
 }
 
 pub fn renames(asker: &Asker<'_>) -> bool {
@@ -196,11 +213,20 @@ fn may_apply(asker: &Asker<'_>, entry: Doc<'_>) -> bool {
         return false;
     }
     match (entry.get_str("op"), entry.get_document("o").and_then(|o| o.iter().next())) {
-        (Some("i" | "u"), _) => asker.may_all(&namespace(ns), &[Insert, Update]),
+        (Some("i" | "u"), _) => {
+            asker.may_all(&namespace(ns), &[Insert, Update]) && may_write_view(asker, ns, entry)
+        }
         (Some("d"), _) => asker.may(&namespace(ns), Remove),
         (Some("c"), Some(command)) => may_apply_command(asker, ns, command.name(), command.value(), entry),
         _ => true,
     }
+}
+/// A document of `system.views` makes or changes the view that its `_id` names.
+fn may_write_view(asker: &Asker<'_>, ns: &str, entry: Doc<'_>) -> bool {
+    let Some((db, "system.views")) = ns.split_once('.') else { return true };
+    let part = |field: &str| entry.get_document(field).unwrap_or(Doc::empty());
+    let view = part("o2").get_str("_id").or_else(|| part("o").get_str("_id")).unwrap_or("");
+    may_redefine(asker, db, &namespace(view), part("o"))
 }
 fn may_apply_command(
     asker: &Asker<'_>,
@@ -214,13 +240,17 @@ fn may_apply_command(
     }
     let (db, argument) = (ns.split('.').next().unwrap_or(""), argument.as_str().unwrap_or(""));
     let named = Target::Namespace(db.to_string(), argument.to_string());
-    let to = entry.get_document("o").and_then(|o| o.get_str("to")).unwrap_or("");
+    let body = entry.get_document("o").unwrap_or(Doc::empty());
+    let to = body.get_str("to").unwrap_or("");
     match name {
-        "create" => asker.may_all(&named, &[CreateCollection, ConvertToCapped]),
+        "create" => {
+            asker.may_all(&named, &[CreateCollection, ConvertToCapped])
+                && (body.get_present("viewOn").is_none() || shows_no_more(asker, db, &named, body))
+        }
         "drop" => asker.may(&named, DropCollection),
         "createIndexes" => asker.may(&named, CreateIndex),
         "dropIndexes" | "deleteIndexes" => asker.may(&named, DropIndex),
-        "collMod" => asker.may(&named, CollMod),
+        "collMod" => asker.may(&named, CollMod) && may_redefine(asker, db, &named, body),
         "dropDatabase" => asker.may(&Target::Database(db.to_string()), DropDatabase),
         "renameCollection" => {
             asker.may_all(&namespace(argument), &[Find, DropCollection])
@@ -259,7 +289,7 @@ pub fn aggregates(asker: &Asker<'_>) -> bool {
     }
     // `{aggregate: 1}` is of the database.
     let name = asker.request.target().as_str().unwrap_or("");
-    pipeline::may_run(asker, name, asker.request.get("pipeline"), bypass)
+    pipeline::may_run(asker, asker.db(), name, asker.request.get("pipeline"), bypass)
 }
 
 /// Reading the collection, and writing as `out` says.

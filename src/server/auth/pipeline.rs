@@ -7,9 +7,15 @@ use super::needs::Asker;
 use document::{Doc, ValueRef};
 use node::auth::{Action::*, Target};
 
-/// Whether the user may run the pipeline on `collection` of the request's database; an empty name is the database.
-pub fn may_run(asker: &Asker<'_>, collection: &str, pipeline: Option<ValueRef<'_>>, bypass: bool) -> bool {
-    let run = Run { asker, db: asker.db().to_string(), collection: collection.to_string(), bypass };
+/// Whether the user may run the pipeline on `collection` of `db`; an empty name is the database.
+pub fn may_run(
+    asker: &Asker<'_>,
+    db: &str,
+    collection: &str,
+    pipeline: Option<ValueRef<'_>>,
+    bypass: bool,
+) -> bool {
+    let run = Run { asker, db: db.to_string(), collection: collection.to_string(), bypass };
     run.all(pipeline.and_then(|p| p.as_array()))
 }
 

@@ -21,6 +21,7 @@ const denied = [
     [{$facet: {f: [{$lookup: secret}]}}],
     [{$unionWith: {coll: "open", pipeline: [{$lookup: secret}]}}],
     [{$lookup: {from: "open", as: "x", pipeline: [{$unionWith: "secret"}]}}],
+    [{$unionWith: {db: "e", coll: "open"}}],
     [{$graphLookup: {from: "secret", startWith: "$_id", connectFromField: "_id", connectToField: "_id", as: "x"}}],
     [{$out: "open"}],
     [{$merge: {into: {db: "e", coll: "out"}}}],
@@ -32,6 +33,10 @@ for (const pipeline of denied) {
     assert.commandFailedWithCode(u.runCommand({explain: {aggregate: "open", pipeline, cursor: {}}}), ErrorCodes.Unauthorized);
 }
 assert.commandFailedWithCode(run([], "secret"), ErrorCodes.Unauthorized);
+// An explanation runs in the request's database, whatever the explained command names.
+const elsewhere = (db) => db.getSiblingDB("e").runCommand({explain: {find: "open", $db: "d"}});
+assert.commandFailedWithCode(elsewhere(u), ErrorCodes.Unauthorized);
+assert.commandFailedWithCode(elsewhere(d), ErrorCodes.InvalidNamespace);
 assert.commandWorked(run([{$match: {}}]));
 assert.commandWorked(run([{$unionWith: "window"}]));
 assert.eq([{_id: 1}], assert.commandWorked(run([], "window")).cursor.firstBatch);

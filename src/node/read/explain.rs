@@ -85,6 +85,19 @@ pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
         ),
         None => bail!(BAD_VALUE, "explain command requires a nested object"),
     };
+    match inner.get("$db") {
+        Some(ValueRef::String(db)) if db != request.db => bail!(
+            INVALID_NAMESPACE,
+            "Mismatched $db in explain command. Expected {} but got {db}",
+            request.db
+        ),
+        None | Some(ValueRef::String(_)) => {}
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'explain.$db' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        ),
+    }
     match inner.iter().next().map(|e| e.name()) {
         None => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: "),
         Some(name) if EXPLAINED.contains(&name) => Ok(inner),

@@ -317,13 +317,12 @@ pub fn map_reduces(asker: &Asker<'_>) -> bool {
 /// What the explained command needs.
 pub fn explains(asker: &Asker<'_>) -> bool {
     let Some(body) = asker.request.target().as_document() else { return true };
-    explained(asker, body)
+    may_run(asker, asker.db(), body)
 }
-/// Whether the user may run the command in `body`, in its own database or the request's.
-pub fn explained(asker: &Asker<'_>, body: Doc<'_>) -> bool {
+/// Whether the user may run the command in `body` on `db`.
+fn may_run(asker: &Asker<'_>, db: &str, body: Doc<'_>) -> bool {
     let name = body.iter().next().map_or("", |e| e.name());
     let Some((_, command)) = asker.service.commands().find(name.as_bytes()) else { return true };
-    let db = body.get_str("$db").unwrap_or(asker.db());
     let node = node::request::Request { db, body, sequences: asker.request.sequences };
     let request = Request { command, name, node, exhaust_allowed: false, comment: None };
     // An explained explain is refused by the handler.
@@ -338,8 +337,10 @@ pub fn gets_more(asker: &Asker<'_>) -> bool {
     match asker.request.target() {
         ValueRef::Int64(id) => match super::cursors::owner(asker.service, id) {
             Some(owner) if owner != asker.user.digest => false,
-            _ => super::cursors::command(asker.service, id)
-                .is_none_or(|command| explained(asker, command.doc())),
+            _ => super::cursors::command(asker.service, id).is_none_or(|command| {
+                let db = command.doc().get_str("$db").unwrap_or(asker.db());
+                may_run(asker, db, command.doc())
+            }),
         },
         _ => true,
     }

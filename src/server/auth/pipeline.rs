@@ -53,6 +53,11 @@ fn is_source(stage: &str) -> bool {
     ) || stage.starts_with("$_internal")
 }
 
+/// The pipeline that a stage runs on what it joins.
+fn nested<'a>(spec: Doc<'a>) -> Option<Doc<'a>> {
+    spec.get("pipeline").and_then(|p| p.as_array())
+}
+
 impl Run<'_, '_> {
     fn all(&self, pipeline: Option<Doc<'_>>) -> bool {
         let stages: Vec<Doc<'_>> =
@@ -80,7 +85,8 @@ impl Run<'_, '_> {
         let spec = value.as_document().unwrap_or(Doc::empty());
         let flag = |field: &str| spec.get(field).is_some_and(|v| v.truthy());
         match name {
-            "$lookup" | "$unionWith" => self.joins(value, spec),
+            "$lookup" => self.other(spec.get("from")).all(nested(spec)),
+            "$unionWith" => self.unites(value, spec).all(nested(spec)),
             "$graphLookup" => asker.may(&self.other(spec.get("from")).target(), Find),
             "$facet" => spec.iter().all(|e| {
                 // What a facet is given it does not read again.
@@ -131,13 +137,13 @@ impl Run<'_, '_> {
         }
     }
 
-    /// `$lookup` without `from`, and `$unionWith` without `coll`, begin with documents of their own.
-    fn joins(&self, value: ValueRef<'_>, spec: Doc<'_>) -> bool {
-        let from = match value {
-            ValueRef::String(name) => Some(ValueRef::String(name)),
-            _ => spec.get("from").or_else(|| spec.get("coll")),
-        };
-        self.other(from).all(spec.get("pipeline").and_then(|p| p.as_array()))
+    /// What a `$unionWith` reads: `"coll"`, or `coll` of the database that it may name. Without either it begins with documents
+    /// of its own, as does a `$lookup` without `from`.
+    fn unites(&self, value: ValueRef<'_>, spec: Doc<'_>) -> Self {
+        match value {
+            ValueRef::String(name) => self.on(None, name),
+            _ => self.on(spec.get_str("db"), spec.get_str("coll").unwrap_or("")),
+        }
     }
 
     fn writes(&self, target: &Target, actions: &[node::auth::Action]) -> bool {

@@ -279,6 +279,8 @@ fn every_stage_is_asked_for_wherever_it_stands() {
         (array![{"$merge": {"into": {"db": "x", "coll": "t"}}}], false, false, false),
         (array![Value::from(lookup())], false, false, true),
         (array![{"$facet": {"f": [Value::from(lookup())]}}], false, false, true),
+        (array![{"$unionWith": {"db": "x", "coll": "y"}}], false, false, true),
+        (array![{"$unionWith": {"db": "d", "coll": "y"}}], true, true, true),
         (array![{"$unionWith": {"coll": "e", "pipeline": [Value::from(lookup())]}}], false, false, true),
         (array![{"$lookup": {"from": "e", "as": "x", "pipeline": [{"$unionWith": "f"}]}}], true, true, true),
         (array![{"$graphLookup": {"from": "system.users"}}], false, false, false),
@@ -958,6 +960,18 @@ fn a_bulk_write_is_asked_for_where_its_places_are_read_to_be() {
         }
         assert!(!may("readWrite", "0".into()), "what cannot be read is refused");
     }
+}
+
+#[tokio::test]
+async fn an_explanation_is_asked_for_in_the_database_that_it_runs_in() {
+    let node = Node::with_root().await;
+    let (mut u, mut root) = (reader_of_open(&node).await, node.root().await);
+    run_on(&mut root, "e", doc! {"insert": "open", "documents": [{}]}).await.unwrap();
+    let explain = |db: &str| doc! {"explain": {"find": "open", "$db": db}};
+    assert_eq!(code(&mut u, "e", explain("d")).await, 13);
+    assert_eq!(code(&mut u, "d", explain("d")).await, 0);
+    assert_eq!(code(&mut root, "e", explain("d")).await, codes::INVALID_NAMESPACE);
+    node.running.stop().await;
 }
 
 #[tokio::test]

@@ -345,14 +345,26 @@ pub fn gets_more(asker: &Asker<'_>) -> bool {
         _ => true,
     }
 }
+/// Each cursor must be the user's, or of a namespace on which it may end anybody's, whatever collection the request names.
 pub fn kills_cursors(asker: &Asker<'_>) -> bool {
-    if asker.on_cluster(KillAnyCursor) || asker.may(&asker.named(), KillAnyCursor) {
+    if asker.on_cluster(KillAnyCursor) {
         return true;
     }
+    let may_kill = |id: i64| {
+        let own = super::cursors::owner(asker.service, id).is_none_or(|owner| owner == asker.user.digest);
+        let target = || super::cursors::command(asker.service, id).map(|command| opened_on(command.doc()));
+        own || target().is_some_and(|target| asker.may(&target, KillAnyCursor))
+    };
     let Some(ids) = asker.request.get("cursors").and_then(|v| v.as_array()) else { return true };
-    ids.iter()
-        .filter_map(|e| e.value().as_i64())
-        .all(|id| super::cursors::owner(asker.service, id).is_none_or(|owner| owner == asker.user.digest))
+    ids.iter().filter_map(|e| e.value().as_i64()).all(may_kill)
+}
+/// What the command that opened a cursor reads: a collection, or its database.
+fn opened_on(command: Doc<'_>) -> Target {
+    let db = command.get_str("$db").unwrap_or("").to_string();
+    match command.iter().next().and_then(|e| e.value().as_str()) {
+        Some(name) => Target::Namespace(db, name.to_string()),
+        None => Target::Database(db),
+    }
 }
 
 /// Another's operations need `inprog`, one's own a login.

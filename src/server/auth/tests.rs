@@ -1009,3 +1009,23 @@ fn what_proves_that_one_knows_a_password_is_shown_nowhere() {
     let body = doc! { "distinct": "c", "key": "a" };
     assert_eq!(row.masked(body.to_doc_buf().doc()), body, "a key that opens nothing");
 }
+
+#[tokio::test]
+async fn the_right_to_end_cursors_is_that_on_what_they_read() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    let kills = array![{"resource": {"db": "d", "collection": "open"}, "actions": ["killAnyCursor"]}];
+    run(&mut root, doc! {"createRole": "killer", "privileges": kills, "roles": []}).await.unwrap();
+    let mut u = node.user("u", array!["killer"]).await;
+    let mut opened = Vec::new();
+    for name in ["open", "secret"] {
+        let documents = array![{"_id": 1}, {"_id": 2}];
+        run_on(&mut root, "d", doc! {"insert": name, "documents": documents}).await.unwrap();
+        let reply = run_on(&mut root, "d", doc! {"find": name, "batchSize": 1}).await.unwrap();
+        opened.push(reply.get_path("cursor.id").and_then(Value::as_i64).unwrap());
+    }
+    let kill = |id: i64| doc! {"killCursors": "open", "cursors": [Value::Int64(id)]};
+    assert_eq!(code(&mut u, "d", kill(opened[1])).await, 13);
+    assert_eq!(code(&mut u, "d", kill(opened[0])).await, 0);
+    node.running.stop().await;
+}

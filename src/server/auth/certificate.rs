@@ -66,7 +66,7 @@ async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<Use
     if let Some(user) = context.connection.client.user()
         && user.name != name
     {
-        return Err(gate::already(&user).message.to_string());
+        return Err(gate::already(&user, &name).message.to_string());
     }
     let user = users::find(&context.service, &name).await.map_err(|e| e.message.to_string())?;
     match user.filter(|user| user.admitted(&gate::ends(context))) {
@@ -89,10 +89,11 @@ fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserNa
     if !service.cluster_auth_mode().takes_certificate() {
         return Err("the certificate is a member's, and members log in by key file".to_string());
     }
+    let name = UserName::new(subject, "$external");
     if let Some(user) = context.connection.client.user()
         && !user.is_system()
     {
-        return Err(gate::already(&user).message.to_string());
+        return Err(gate::already(&user, &name).message.to_string());
     }
     sasl::log_in(context, Arc::new(User::system()), MECHANISM);
     if !context.connection.client.internal.load(Relaxed) {
@@ -100,5 +101,5 @@ fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserNa
             "Client isn't a mongod or mongos, but is connecting with a certificate with cluster membership";
         service.log.warning("ACCESS", 20430, &context.connection.name(), text, doc! {});
     }
-    Ok(UserName::new(subject, "$external"))
+    Ok(name)
 }

@@ -129,12 +129,13 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
     if !service.auth.enabled {
         return without_users(context, command);
     }
-    let Some(user) = user else { return Ok(()) };
-    // What only members say of themselves and others.
+    // What only members say of themselves and others; refused before login, too, where commands ask for no user.
     let claims = ["$audit", "$impersonatedUsers"].iter().any(|name| request.body.element(name).is_some());
-    if claims && !user.may(&Target::Cluster, Impersonate) {
+    let may_claim = || context.connection.client.user().is_some_and(|u| u.may(&Target::Cluster, Impersonate));
+    if claims && !may_claim() {
         bail!(UNAUTHORIZED, "Unauthorized use of impersonation metadata.");
     }
+    let Some(user) = user else { return Ok(()) };
     let asker = Asker { service, user, request };
     if asker.satisfies(command.needs) {
         return Ok(());
@@ -235,8 +236,15 @@ pub fn name_of(context: &Context) -> Option<UserName> {
     context.connection.client.user().map(|user| user.name.clone())
 }
 
-/// The error for a second user on a connection.
-pub fn already(user: &User) -> document::Error {
+/// The error for `other` on a connection on which `user` has logged in.
+pub fn already(user: &User, other: &UserName) -> document::Error {
+    if user.name.db != other.db {
+        return err!(
+            5626702,
+            "Client has attempted to authenticate on multiple databases. Already authenticated as: {}",
+            user.name.shown()
+        );
+    }
     err!(
         5626701,
         "Each client connection may only be authenticated once. Previously authenticated as: {}",

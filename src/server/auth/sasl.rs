@@ -104,7 +104,7 @@ pub async fn start(
     if let Some(user) = context.connection.client.user()
         && user.name != name
     {
-        return Err(gate::already(&user));
+        return Err(gate::already(&user, &name));
     }
     let (user, credentials) = credentials(context, &name, mechanism, speculative).await?;
     let skips_empty =

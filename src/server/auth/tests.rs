@@ -442,6 +442,7 @@ async fn a_conversation_goes_forward_step_by_step_or_not_at_all() {
     let mut root = node.root().await;
     assert_eq!(code(&mut root, "admin", start("root")).await, 0);
     assert_eq!(code(&mut root, "admin", start("other")).await, 5626701);
+    assert_eq!(code(&mut root, "d", start("other")).await, 5626702);
     node.running.stop().await;
 }
 
@@ -1027,5 +1028,17 @@ async fn the_right_to_end_cursors_is_that_on_what_they_read() {
     let kill = |id: i64| doc! {"killCursors": "open", "cursors": [Value::Int64(id)]};
     assert_eq!(code(&mut u, "d", kill(opened[1])).await, 13);
     assert_eq!(code(&mut u, "d", kill(opened[0])).await, 0);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_but_a_member_speaks_for_others_even_before_login() {
+    let node = Node::with_root().await;
+    let (mut stranger, mut root) = (node.connect().await, node.root().await);
+    for name in ["ping", "hello"] {
+        let command = || doc! {name: 1, "$audit": {"$impersonatedRoles": []}};
+        assert_eq!(code(&mut stranger, "admin", command()).await, 13, "{name}");
+        assert_eq!(code(&mut root, "admin", command()).await, 13, "{name}");
+    }
     node.running.stop().await;
 }

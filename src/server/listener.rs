@@ -63,8 +63,8 @@ async fn bind_tcp(
     let mut tcp = Vec::new();
     for ip in addresses(options).await.map_err(|e| refuse(options, "Cannot resolve bind address", &e))? {
         let address = SocketAddr::new(ip, port);
-        let listener =
-            listen(address).map_err(|e| refuse(options, &format!("Failed to listen on {address}"), &e))?;
+        let listener = listen(address, options.listen_backlog)
+            .map_err(|e| refuse(options, &format!("Failed to listen on {address}"), &e))?;
         port = listener.local_addr().map_or(port, |a| a.port());
         tcp.push((SocketAddr::new(ip, port), listener));
     }
@@ -109,12 +109,12 @@ async fn addresses(options: &Options) -> io::Result<Vec<IpAddr>> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "where nodes listen")]
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A restart must not wait for connections of the last life to time out.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(4096)
+    socket.listen(backlog)
 }
 
 #[expect(clippy::disallowed_methods, reason = "where nodes listen")]
@@ -126,7 +126,7 @@ fn bind_unix(options: &Options, port: u16) -> io::Result<(PathBuf, UnixListener)
         _ => {}
     }
     let listener = UnixListener::bind(&path)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700))?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(options.unix_socket_mode))?;
     Ok((path, listener))
 }
 

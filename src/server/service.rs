@@ -19,6 +19,7 @@ use crate::session_cache::SessionCache;
 use crate::tls::Tls;
 use crate::topology::{LastWrite, Membership, Topology};
 use document::{DocWriter, Error, ObjectId, Timestamp, doc, err};
+use node::auth::User;
 use node::auth::store::Store;
 use node::failpoints::FailPoints;
 use node::maintenance::Schedule;
@@ -232,7 +233,8 @@ impl Service {
             // It is one of the names that the parameter takes.
             drop(parameters.set_at_runtime("clusterAuthMode", &options.cluster_auth.name().into()));
         }
-        let auth = Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new));
+        let mut auth = Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new));
+        auth.system = Arc::new(User::system().restricted(options.member_restrictions.clone()));
         auth.sends_certificate.store(options.cluster_auth.sends_certificate(), Ordering::Relaxed);
         Service {
             program: options.program,
@@ -487,7 +489,7 @@ impl Service {
     }
 
     fn warn_at_startup(&self) {
-        if !self.options.auth {
+        if !self.options.auth && !self.options.is_auth_declined() {
             let text = "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted";
             self.log.startup_warning("CONTROL", 22120, text, doc! {});
         }

@@ -43,6 +43,17 @@ impl Restrictions {
         self.0.is_empty()
             || self.0.iter().any(|e| fits(&e.client, ends.client) && fits(&e.server, ends.server))
     }
+    /// Lets clients in from the ranges of a list with commas.
+    ///
+    /// # Errors
+    /// The first that is no range.
+    pub fn to_clients(list: &str) -> std::result::Result<Restrictions, &str> {
+        let ranges = list.split(',').map(|text| parse_range(text.trim()).ok_or(text));
+        Ok(Restrictions(vec![Entry {
+            client: Some(ranges.collect::<std::result::Result<_, _>>()?),
+            server: None,
+        }]))
+    }
     /// Lets nobody in.
     pub fn nothing() -> Restrictions {
         Restrictions(vec![Entry { client: Some(Vec::new()), server: None }])
@@ -101,6 +112,10 @@ mod tests {
         }
         assert!(!list.admit(&Ends { client: None, server: None }));
         assert!(Restrictions::default().admit(&ends("1.1.1.1")));
+        let members = Restrictions::to_clients("10.0.0.0/8, ::1").unwrap();
+        assert!(members.admit(&ends("10.1.2.3")) && members.admit(&ends("::1")));
+        assert!(!members.admit(&ends("11.1.2.3")) && !members.admit(&Ends { client: None, server: None }));
+        assert_eq!(Restrictions::to_clients("::1,nonsense"), Err("nonsense"));
     }
 
     #[test]

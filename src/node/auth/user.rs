@@ -96,6 +96,11 @@ impl User {
             from_certificate: false,
         }
     }
+    /// The same user under one restriction more.
+    pub fn restricted(mut self, to: Restrictions) -> User {
+        self.restrictions.push(to);
+        self
+    }
     pub fn is_system(&self) -> bool {
         self.name.is_system()
     }

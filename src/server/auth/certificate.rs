@@ -5,8 +5,7 @@ use super::{gate, member, sasl, users};
 use crate::dispatch::Context;
 use crate::service::Service;
 use document::{Document, Result, doc};
-use node::auth::{User, UserName};
-use std::sync::Arc;
+use node::auth::UserName;
 use std::sync::atomic::Ordering::Relaxed;
 
 const MECHANISM: &str = "MONGODB-X509";
@@ -95,7 +94,11 @@ fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserNa
     {
         return Err(gate::already(&user, &name).message.to_string());
     }
-    sasl::log_in(context, Arc::new(User::system()), MECHANISM);
+    let system = service.auth.system.clone();
+    if !system.admitted(&gate::ends(context)) {
+        return Err("members may not come from there".to_string());
+    }
+    sasl::log_in(context, system, MECHANISM);
     if !context.connection.client.internal.load(Relaxed) {
         let text =
             "Client isn't a mongod or mongos, but is connecting with a certificate with cluster membership";

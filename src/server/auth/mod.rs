@@ -61,6 +61,8 @@ pub struct Auth {
     pub sends_certificate: Arc<AtomicBool>,
     /// Known to every member of the cluster.
     pub key: Option<Arc<ClusterKey>>,
+    /// Who members of the cluster log in as.
+    pub system: Arc<User>,
     /// Where users are kept; a router asks the config server.
     pub store: Option<Store>,
     pub cursors: cursors::Owners,
@@ -82,6 +84,7 @@ impl Auth {
             enabled,
             sends_certificate: Arc::default(),
             key: None,
+            system: Arc::new(User::system()),
             store,
             cursors: cursors::Owners::default(),
             generation: AtomicU64::new(1),

@@ -128,7 +128,7 @@ async fn credentials(
     let pretended = || vec![Credential::pretended(mechanism, &service.auth.pretended, &name.shown(), rounds)];
     if name.is_system() {
         return Ok(match service.auth.key.as_ref().filter(|_| service.cluster_auth_mode().takes_key()) {
-            Some(key) => (Some(Arc::new(User::system())), key.stored(mechanism)),
+            Some(key) => (Some(service.auth.system.clone()), key.stored(mechanism)),
             None => (None, pretended()),
         });
     }

@@ -1042,3 +1042,17 @@ async fn nobody_but_a_member_speaks_for_others_even_before_login() {
     }
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn members_log_in_from_the_addresses_that_they_may_have() {
+    let key = ClusterKey::new(vec!["somekey".to_string()]);
+    for (list, expected) in [("10.9.9.0/24", Some(18)), ("10.9.9.0/24,127.0.0.1", None)] {
+        let restrictions = node::auth::restriction::Restrictions::to_clients(list).unwrap();
+        let node = Node::start(|o| o.member_restrictions = restrictions, Some(key.clone())).await;
+        let member = ConnectOptions { credentials: Some(key.credentials()), ..ConnectOptions::default() };
+        let address = format!("127.0.0.1:{}", node.running.port());
+        let found = Connection::connect_with(&address, &member).await.err().map(|e| e.code);
+        assert_eq!(found, expected, "{list}");
+        node.running.stop().await;
+    }
+}

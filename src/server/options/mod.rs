@@ -17,6 +17,7 @@ pub use parse::{parse, put};
 pub use text::*;
 
 use document::{Document, Value};
+use node::auth::restriction::Restrictions;
 use std::path::PathBuf;
 use wire::Compressor;
 
@@ -68,6 +69,10 @@ pub struct Options {
     pub max_connections: usize,
     pub unix_socket: bool,
     pub unix_socket_prefix: PathBuf,
+    /// The mode of the socket's file.
+    pub unix_socket_mode: u32,
+    /// Connections that wait to be accepted, at most.
+    pub listen_backlog: u32,
     pub dbpath: PathBuf,
     pub logpath: Option<PathBuf>,
     pub log_append: bool,
@@ -85,6 +90,8 @@ pub struct Options {
     pub auth: bool,
     /// Users may log in and nobody has to: while a cluster is being given authentication.
     pub transition_to_auth: bool,
+    /// From where members of the cluster may log in.
+    pub member_restrictions: Restrictions,
     /// How members know one another.
     pub cluster_auth: crate::auth::ClusterAuthMode,
     pub tls: crate::tls::TlsOptions,
@@ -149,6 +156,10 @@ impl Options {
             unix_socket_prefix: text("net.unixDomainSocket.pathPrefix")
                 .unwrap_or_else(|| "/tmp".into())
                 .into(),
+            unix_socket_mode: text("net.unixDomainSocket.filePermissions")
+                .and_then(|mode| file_mode(&mode))
+                .unwrap_or(0o700),
+            listen_backlog: int("net.listenBacklog").and_then(|n| u32::try_from(n).ok()).unwrap_or(4096),
             dbpath: text("storage.dbPath").unwrap_or_else(|| default_path.into()).into(),
             logpath,
             log_append: flag("systemLog.logAppend"),
@@ -165,6 +176,9 @@ impl Options {
                 || text("security.keyFile").is_some()
                 || text("security.clusterAuthMode").is_some(),
             transition_to_auth: flag("security.transitionToAuth"),
+            member_restrictions: text("security.clusterIpSourceAllowlist")
+                .and_then(|list| Restrictions::to_clients(&list).ok())
+                .unwrap_or_default(),
             cluster_auth: text("security.clusterAuthMode")
                 .and_then(|mode| crate::auth::ClusterAuthMode::from_name(&mode))
                 .unwrap_or_default(),
@@ -189,6 +203,16 @@ impl Options {
             parsed,
         }
     }
+    /// Whether it was said that nobody has to log in.
+    pub fn is_auth_declined(&self) -> bool {
+        let given = self.parsed.get_path("security.authorization").and_then(Value::as_str);
+        given == Some("disabled")
+    }
+}
+
+/// A file's permissions in octal digits.
+fn file_mode(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777)
 }
 
 /// The name before the first `/`: members after it are seeds and not used.

@@ -3,6 +3,7 @@
 use super::flags::{Argument, FLAGS, Flag};
 use super::{Action, Options, Program, Refused, file, line, text};
 use document::{Document, Value};
+use node::auth::restriction::Restrictions;
 
 /// What exit code a usage error gives.
 const USAGE: i32 = 2;
@@ -245,6 +246,17 @@ fn check_options(options: &Options) -> Result<(), Refused> {
         if set.is_empty() || hosts.is_empty() {
             return refuse("BadValue: configdb supports only replica set connection string".to_string());
         }
+    }
+    let text = |path: &str| options.parsed.get_path(path).and_then(Value::as_str);
+    if let Some(Err(range)) = text("security.clusterIpSourceAllowlist").map(Restrictions::to_clients) {
+        return refuse(format!("BadValue: Invalid CIDR string in clusterIpSourceAllowlist: {range}"));
+    }
+    if let Some(mode) = text("net.unixDomainSocket.filePermissions")
+        && super::file_mode(mode).is_none()
+    {
+        return refuse(
+            "BadValue: --filePermissions must be a valid octal number between 0 and 0777".to_string(),
+        );
     }
     if options.unix_socket_prefix.as_os_str().len() > 80 {
         return refuse("BadValue: unixSocketPrefix is too long".to_string());

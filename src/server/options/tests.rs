@@ -48,6 +48,18 @@ fn levels_are_counted_in_vs() {
 }
 
 #[test]
+fn what_a_node_listens_with_and_whom_it_lets_in_can_be_said() {
+    assert!(mongod("--noauth").is_auth_declined() && !mongod("--port 1").is_auth_declined());
+    let o = mongod("--filePermissions 0770 --listenBacklog 7");
+    assert_eq!((o.unix_socket_mode, o.listen_backlog), (0o770, 7));
+    let o = mongod("--port 1");
+    assert_eq!((o.unix_socket_mode, o.listen_backlog), (0o700, 4096));
+    for bad in ["--filePermissions 0999", "--filePermissions 01777", "--clusterIpSourceAllowlist 1.2.3.4,x"] {
+        assert!(refused(Program::Mongod, bad).text.starts_with("BadValue: "), "{bad}");
+    }
+}
+
+#[test]
 fn the_last_of_contradictory_flags_counts_and_switches_take_a_truth_after_an_equals_sign() {
     assert!(!mongod("--auth --noauth").auth);
     assert!(mongod("--noauth --auth").auth);

@@ -61,7 +61,8 @@ impl Mechanism {
             Mechanism::Sha256 => 28,
         }
     }
-    fn hmac(self, key: &[u8], text: &[u8]) -> Vec<u8> {
+    /// The keyed hash of the mechanism.
+    pub fn hmac(self, key: &[u8], text: &[u8]) -> Vec<u8> {
         match self {
             Mechanism::Sha1 => keyed::<Hmac<Sha1>>(key, text),
             Mechanism::Sha256 => keyed::<Hmac<Sha256>>(key, text),

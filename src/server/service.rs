@@ -196,7 +196,7 @@ impl Service {
             Program::Mongos => None,
         };
         let mut service = Service::new(options, log, bound.port, node);
-        service.auth.key = key;
+        service.auth.set_key(key);
         service.tls = tls;
         let service = Arc::new(service);
         if let Some(node) = &service.node {

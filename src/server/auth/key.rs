@@ -59,6 +59,12 @@ impl ClusterKey {
         let at = mechanism as usize;
         self.derived[at].get_or_init(|| self.derive(mechanism, self.rounds[at])).clone()
     }
+    /// Bytes that all who know the key can make, for this purpose only. While keys are replaced one of them decides.
+    pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
+        let key = self.keys.iter().min().map_or(&[][..], |key| key.as_bytes());
+        let made = Mechanism::Sha256.hmac(key, purpose.as_bytes());
+        made.try_into().unwrap_or_default()
+    }
     fn derive(&self, mechanism: Mechanism, rounds: u32) -> Vec<Credential> {
         let bytes: [u8; 28] = runtime::random();
         let salt = &bytes[..mechanism.salt_length()];

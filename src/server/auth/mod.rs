@@ -96,6 +96,14 @@ impl Auth {
             counters: Default::default(),
         }
     }
+    /// Gives the node the cluster's key. All nodes that have it pretend the same salts for users that are not there, so that their
+    /// answers do not tell such users from others.
+    pub fn set_key(&mut self, key: Option<Arc<ClusterKey>>) {
+        if let Some(key) = &key {
+            self.pretended = key.secret_for("salts of users that are not there");
+        }
+        self.key = key;
+    }
     pub fn generation(&self) -> u64 {
         self.generation.load(SeqCst)
     }

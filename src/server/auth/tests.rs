@@ -1056,3 +1056,16 @@ async fn members_log_in_from_the_addresses_that_they_may_have() {
         node.running.stop().await;
     }
 }
+
+#[test]
+fn nodes_with_one_key_pretend_the_same_salts() {
+    let pretended = |keys: &[&str]| {
+        let mut auth = Auth::new(true, None);
+        auth.set_key(Some(ClusterKey::new(keys.iter().map(|key| key.to_string()).collect())));
+        auth.pretended
+    };
+    assert_eq!(pretended(&["onekey"]), pretended(&["onekey"]));
+    assert_eq!(pretended(&["onekey", "twokey"]), pretended(&["twokey", "onekey"]));
+    assert_ne!(pretended(&["onekey"]), pretended(&["twokey"]));
+    assert_ne!(Auth::new(true, None).pretended, Auth::new(true, None).pretended);
+}

@@ -1012,6 +1012,23 @@ fn what_proves_that_one_knows_a_password_is_shown_nowhere() {
 }
 
 #[tokio::test]
+async fn a_pattern_that_cannot_be_read_ends_no_sessions() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    let binary = |bytes: Vec<u8>| Value::Binary(document::Binary { subtype: 0, bytes });
+    for (pattern, expected) in [
+        (doc! {"uid": binary(vec![1; 5])}, codes::UNSUPPORTED_FORMAT),
+        (doc! {"uid": "u"}, codes::TYPE_MISMATCH),
+        (doc! {"lsid": "u"}, codes::TYPE_MISMATCH),
+        (doc! {"uid": binary(vec![1; 32])}, 0),
+    ] {
+        let command = doc! {"killAllSessionsByPattern": Value::Array(vec![pattern.clone().into()])};
+        assert_eq!(code(&mut root, "admin", command).await, expected, "{pattern:?}");
+    }
+    node.running.stop().await;
+}
+
+#[tokio::test]
 async fn the_right_to_end_cursors_is_that_on_what_they_read() {
     let node = Node::with_root().await;
     let mut root = node.root().await;

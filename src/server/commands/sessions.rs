@@ -7,7 +7,7 @@ use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles, Strict};
 use crate::log::now_millis;
 use crate::session_refresh;
-use document::{Result, Value, ValueRef, bail, codes, doc};
+use document::{Result, Value, ValueRef, bail, codes, doc, err};
 use node::auth::{Action as A, Target, User, UserName};
 use node::operation::{NO_USER, SessionId};
 use node::shape::{Field, Kind, Shape, field, required};
@@ -208,10 +208,19 @@ fn kill_by_pattern(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
         let Some(d) = e.value().as_document() else {
             return Err(request.wrong_type(&name, e.value(), "object"));
         };
-        let lsid = d.get_document("lsid").map(SessionId::parse).transpose()?;
-        let uid = match d.get("uid") {
-            Some(ValueRef::Binary(_, bytes)) => bytes.try_into().ok(),
-            _ => None,
+        let lsid = match d.get_present("lsid") {
+            None => None,
+            Some(ValueRef::Document(lsid)) => Some(SessionId::parse(lsid)?),
+            Some(v) => return Err(request.wrong_type(&format!("{name}.lsid"), v, "object")),
+        };
+        let uid = match d.get_present("uid") {
+            None => None,
+            Some(ValueRef::Binary(_, bytes)) => {
+                let wrong =
+                    |_| err!(UNSUPPORTED_FORMAT, "Unsupported SHA256Block hash length: {}", bytes.len());
+                Some(bytes.try_into().map_err(wrong)?)
+            }
+            Some(v) => return Err(request.wrong_type(&format!("{name}.uid"), v, "binData")),
         };
         patterns.push((lsid, uid));
     }

@@ -1029,6 +1029,20 @@ async fn a_pattern_that_cannot_be_read_ends_no_sessions() {
 }
 
 #[tokio::test]
+async fn a_list_of_users_is_shown_in_order_and_each_once() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    node.user("v", array![]).await;
+    node.user("u", array![]).await;
+    let shown = run(&mut root, doc! {"usersInfo": ["v", "u", "nobody", "v"]}).await.unwrap();
+    let users = shown.get_array("users").unwrap().iter();
+    let names: Vec<_> =
+        users.map(|user| user.as_document().and_then(|d| d.get_str("user")).unwrap()).collect();
+    assert_eq!(names, ["u", "v"]);
+    node.running.stop().await;
+}
+
+#[tokio::test]
 async fn the_right_to_end_cursors_is_that_on_what_they_read() {
     let node = Node::with_root().await;
     let mut root = node.root().await;

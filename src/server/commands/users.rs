@@ -11,6 +11,7 @@ use node::auth::restriction::Restrictions;
 use node::auth::store::{ROLES, Store, USERS};
 use node::auth::{Action as A, RoleName, UserName};
 use sharding::router::body::Versions;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::scram::{Credential, Mechanism, secret};
 
@@ -493,8 +494,9 @@ async fn show(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Re
         Wanted::All => store.users(None)?,
         Wanted::OfDatabase => store.users(Some(request.db))?,
         Wanted::Named(names) => {
-            let mut found = names.iter().map(|n| store.user(n)).collect::<Result<Vec<_>>>()?;
-            found.dedup();
+            // In this order, each once, however they are listed.
+            let names: BTreeSet<&UserName> = names.iter().collect();
+            let found = names.into_iter().map(|name| store.user(name)).collect::<Result<Vec<_>>>()?;
             found.into_iter().flatten().collect()
         }
     };

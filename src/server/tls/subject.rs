@@ -1,18 +1,19 @@
 //! The name of a certificate's holder, as RFC 2253 writes it: the most special part first.
 
 use x509_parser::der_parser::asn1_rs::Oid;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate};
 
-/// `CN=client,OU=users,O=Org`; `None` for bytes that are no certificate.
+/// `CN=client,OU=users,O=Org`; `None` for bytes that are no certificate, and for a name with a part that cannot be read: left out or
+/// empty, it would make different names equal.
 pub fn subject_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let mut parts = Vec::new();
     for rdn in subject.iter_rdn() {
-        let attributes: Vec<String> = rdn
-            .iter()
-            .map(|a| format!("{}={}", short_name(a.attr_type()), escape(a.as_str().unwrap_or(""))))
-            .collect();
+        let shown = |a: &AttributeTypeAndValue<'_>| {
+            Some(format!("{}={}", short_name(a.attr_type()), escape(a.as_str().ok()?)))
+        };
+        let attributes: Vec<String> = rdn.iter().map(shown).collect::<Option<_>>()?;
         parts.push(attributes.join("+"));
     }
     parts.reverse();
@@ -57,7 +58,21 @@ fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::{escape, subject_name};
+    use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
+
+    #[test]
+    fn a_name_with_a_part_that_cannot_be_read_is_none() {
+        let name_with = |organisation: DnValue| {
+            let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+            params.distinguished_name = DistinguishedName::new();
+            params.distinguished_name.push(DnType::OrganizationName, organisation);
+            let key = KeyPair::generate().unwrap();
+            subject_name(params.self_signed(&key).unwrap().der())
+        };
+        assert_eq!(name_with(DnValue::Utf8String("Org".to_string())), Some("O=Org".to_string()));
+        assert_eq!(name_with(DnValue::BmpString("Org".try_into().unwrap())), None);
+    }
 
     #[test]
     fn characters_with_a_meaning_are_escaped() {

@@ -44,8 +44,9 @@ pub const ROWS: &[Command] = &[
         .deprecated_in("2")
         .help("A command of API versions 1 and 2 that is deprecated in the second."),
     Command::sync("echo", Roles::ALL, echo).needs(Needs::Login).help("Answers the request."),
-    Command::sync("whatsmysni", Roles::ALL, |_, _, reply| {
-        reply.fields(&doc! { "sni": "" });
+    Command::sync("whatsmysni", Roles::ALL, |c, _, reply| {
+        let name = c.connection.server_name.get().map_or("", String::as_str);
+        reply.fields(&doc! { "sni": name });
         Ok(())
     })
     .needs(Needs::Login)

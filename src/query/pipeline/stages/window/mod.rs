@@ -161,7 +161,8 @@ fn parse_internal(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Pa
     let shape = project::parse_add(&paths, &bound)?;
     let single = sort.filter(|s| s.len() == 1).and_then(Document::first);
     let sort_field = single.map(|(path, _)| FieldPath::parse(path)).transpose()?;
-    let descends = single.and_then(|(_, order)| document::number::as_f64(order)).is_some_and(|order| order < 0.0);
+    let descends =
+        single.and_then(|(_, order)| document::number::as_f64(order)).is_some_and(|order| order < 0.0);
     one(name, v, SetWindowFields { partition, outputs, sort_field, descends, shape })
 }
 

@@ -60,7 +60,8 @@ fn ranges_look_at_values() {
 /// In a range, "current" is the document itself, whatever others have its value.
 #[test]
 fn the_current_end_of_a_range_leaves_out_ties_on_its_side() {
-    let ties: Vec<Document> = [(1i64, 100), (2, 100), (3, 101)].map(|(i, t)| doc! { "_id": i, "t": t }).to_vec();
+    let ties: Vec<Document> =
+        [(1i64, 100), (2, 100), (3, 101)].map(|(i, t)| doc! { "_id": i, "t": t }).to_vec();
     let pushed = |bounds: Value| results(window(doc! { "$push": "$_id" }, doc! { "range": bounds }), &ties);
     let lists = |lists: &[&[i64]]| -> Vec<Value> {
         lists.iter().map(|l| Value::Array(l.iter().map(|n| Value::Int64(*n)).collect())).collect()
@@ -94,9 +95,11 @@ fn ranks_share_places_by_their_kind() {
 /// An array is sorted by one of its elements, and ties are of those.
 #[test]
 fn arrays_rank_by_the_element_that_sorts_them() {
-    let input = [doc! { "_id": 1i64, "t": array![3, 1] }, doc! { "_id": 2i64, "t": 1 }, doc! { "_id": 3i64, "t": 3 }];
+    let input =
+        [doc! { "_id": 1i64, "t": array![3, 1] }, doc! { "_id": 2i64, "t": 1 }, doc! { "_id": 3i64, "t": 3 }];
     let by = |order: i32| {
-        let stage = doc! { "$setWindowFields": { "sortBy": { "t": order }, "output": { "r": { "$rank": {} } } } };
+        let stage =
+            doc! { "$setWindowFields": { "sortBy": { "t": order }, "output": { "r": { "$rank": {} } } } };
         results(stage, &input)
     };
     assert_eq!(by(1), ints(&[1, 1, 3]));

@@ -105,7 +105,9 @@ class Cluster(Process):
     def __init__(self, directory, *options, port=0):
         self.directory = pathlib.Path(directory)
         self.log = self.directory / f"up-{time.monotonic_ns()}.log"
-        super().__init__([BIN / "tessera", "up", "--json", "--port", port, *options], self.log)
+        # The collection of sessions would come, and move between the shards, in the middle of some test.
+        still = () if "--config" in options else ("--set-parameter", "disableLogicalSessionCacheRefresh=true")
+        super().__init__([BIN / "tessera", "up", "--json", "--port", port, *still, *options], self.log)
         self.info = json.loads(self.wait_for('"ready":true', 30))
         self.uri = self.info["uri"]
         self.clients = []

@@ -11,6 +11,8 @@ const rst = startedSet(3, {settings: {catchUpTimeoutMillis: -1}});
 const old = rst.getPrimary();
 const oldId = rst.getNodeId(old);
 const [next, last] = rst.getSecondaries();
+// The keys for signing come by themselves, a moment after the first election; one member must not have more of them than the other.
+assert.soon(() => old.getDB("admin").system.keys.countDocuments({}) >= 2);
 assert.commandWorked(insert(old, [{_id: "kept"}], {w: 3}));
 const held_up = [next, last].map((node) => configureFailPoint(node, "stopReplProducer"));
 assert.commandWorked(insert(old, [{_id: "lost"}], {w: 1, j: true}));

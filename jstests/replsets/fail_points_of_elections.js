@@ -7,7 +7,8 @@
  */
 import {insert, startedSet} from "jstests/replsets/libs/members.js";
 
-const rst = startedSet(3);
+// Whoever leads is decided by command.
+const rst = startedSet(3, {settings: {electionTimeoutMillis: 60000}});
 const first = rst.getPrimary();
 assert.commandWorked(insert(first, [{_id: 0}], {w: 3, wtimeout: 60000}));
 const leads = (node) => assert.commandWorked(node.adminCommand({hello: 1})).isWritablePrimary;

@@ -87,9 +87,11 @@ assert(!("oplog" in shown({})));
 const oldest = primary.getDB("local").oplog.rs.find().sort({$natural: 1}).limit(1).next().ts;
 const {oplog} = shown({oplog: 1});
 assert.eq(["latestOptime", "earliestOptime"], Object.keys(oplog));
-assert.eq(oldest, oplog.earliestOptime);
+assert.gte(bsonWoCompare({t: oplog.earliestOptime}, {t: oldest}), 0);
 assert.gte(bsonWoCompare({t: oplog.latestOptime}, {t: oldest}), 0);
-assert.eq([0, 0], ["totalTimeTruncatingMicros", "truncateCount"].map((name) => Number(shown({}).oplogTruncation[name])));
+for (const name of ["totalTimeTruncatingMicros", "truncateCount"]) {
+    assert.gte(shown({}).oplogTruncation[name], 0, name);
+}
 assert.gt(shown({}).wiredTiger.log["log sync operations"], 0);
 
 // A step-down by force, and one that is refused.

@@ -1,6 +1,6 @@
 /**
  * A stage on a router reads another collection batch by batch, as far as its result is wanted, and what it has open on shards ends with the
- * cursor that reads it: at a limit, at the end, after a failure or a kill, and in a transaction.
+ * cursor that reads it: at a limit, at the end, after a failure or a kill. (No $unionWith runs in a transaction.)
  * It fails if a router collects the whole result of a sub-pipeline before it uses any of it, or leaves a cursor of one open.
  *
  * @tags: [requires_own_servers]
@@ -99,30 +99,6 @@ for (const stage of [union, nested]) {
     assert.commandWorked(testDB.adminCommand({killSessions: [{id: lsid.id}]}));
     noneOpen("after its session");
 }
-
-// Within a transaction other statements run between the batches.
-const lsid = assert.commandWorked(testDB.adminCommand({startSession: 1})).id;
-[union, nested].forEach((stage, i) => {
-    const statement = {lsid: lsid, txnNumber: NumberLong(2 * i + 1), autocommit: false};
-    let cursor = open([none, stage], 5, Object.assign({startTransaction: true}, statement));
-    const found = cursor.firstBatch;
-    for (let n = 0; bsonWoCompare({id: cursor.id}, {id: NumberLong(0)}) !== 0; n++) {
-        const update = {update: "small", updates: [{q: {_id: n}, u: {$set: {seen: i + 1}}}, {q: {_id: 399 - n}, u: {$set: {seen: i + 1}}}]};
-        assert.eq(2, assert.commandWorked(testDB.runCommand(Object.assign(update, statement))).n);
-        cursor = assert.commandWorked(next(cursor.id, statement)).cursor;
-        found.push(...cursor.nextBatch);
-    }
-    assert.eq(all, ids(found));
-    assert.commandWorked(testDB.adminCommand(Object.assign({commitTransaction: 1}, statement)));
-    assert.eq(i + 1, testDB.small.findOne({_id: 399}).seen);
-    noneOpen("after a transaction");
-
-    const aborted = {lsid: lsid, txnNumber: NumberLong(2 * i + 2), autocommit: false};
-    const left = open([none, stage], 5, Object.assign({startTransaction: true}, aborted));
-    assert.commandWorked(testDB.adminCommand(Object.assign({abortTransaction: 1}, aborted)));
-    assert.commandWorked(testDB.runCommand({killCursors: "one", cursors: [left.id]}));
-    noneOpen("after an aborted transaction");
-});
 
 // A range moves between two batches.
 const moves = [

@@ -109,11 +109,19 @@ pub async fn refresh(service: &Service) -> Result<()> {
 }
 
 async fn try_refresh(service: &Service) -> Result<()> {
+    // Nothing is written while a backup is taken.
+    if service.is_locked() {
+        return Ok(());
+    }
     let place = place(service)?;
-    set_up(service, place.as_ref()).await?;
+    // What keeps the config server from the index of one shard keeps it, as a shard, from writing its own sessions no less.
+    let made = set_up(service, place.as_ref()).await;
+    if service.role != Roles::CONFIG {
+        made.clone()?;
+    }
     note_running(service);
     let taken = service.sessions.take();
-    let Some(place) = place else { return Ok(()) };
+    let Some(place) = place else { return made };
     let (used, ended) = (taken.used(), taken.ended());
     let written = async {
         place.refresh(&used).await?;
@@ -127,7 +135,8 @@ async fn try_refresh(service: &Service) -> Result<()> {
         return Err(e);
     }
     drop(taken);
-    end_cursors(service, &place, &used).await
+    end_cursors(service, &place, &used).await?;
+    made
 }
 
 async fn set_up(service: &Service, place: Option<&Place<'_>>) -> Result<()> {

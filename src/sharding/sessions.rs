@@ -13,10 +13,11 @@ use crate::remote::{Target, majority};
 use crate::router::write::first_error;
 use crate::routing::{CatalogCache, Routing, RoutingTable};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
-use document::{Doc, Document, Result, Value, bail, codes, doc, err};
+use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub const NS: &str = "config.system.sessions";
 const COLLECTION: &str = "system.sessions";
@@ -26,6 +27,8 @@ const ATTEMPTS_MAX: usize = 10;
 pub const BATCH: usize = 1000;
 /// Sessions that are sorted by their owners at a time.
 const SLICE: usize = 10 * BATCH;
+/// A shard may be paused, or wait 15 s for a majority.
+const REPLY_LIMIT: Duration = Duration::from_secs(30);
 /// DO NOT CHANGE: tools look for it.
 pub const EXPIRY: &str = "lsidTTLIndex";
 
@@ -142,20 +145,26 @@ async fn on_owners<T: Copy + Send + Sync>(
         cache.refresh_collection(NS).await?;
     }
     placement(cache).await?;
+    let mut failed = None;
     for slice in items.chunks(SLICE) {
         let mut left = slice.to_vec();
         for attempt in 1.. {
             let table = placement(cache).await?;
             let mut batches = by_owner(&table, &left, session)?;
             let Err(error) = send(cache, &table, &mut batches, command, &mut take).await else { break };
-            if !error.is(STALE_SHARD_VERSION | STALE_DB_VERSION) || attempt == ATTEMPTS_MAX {
-                return Err(error);
+            if !is_stale(&error) || attempt == ATTEMPTS_MAX {
+                failed.get_or_insert(error);
+                break;
             }
             left = batches.into_iter().flat_map(|(_, batch)| batch).collect();
             cache.refresh_collection(NS).await?;
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+fn is_stale(error: &Error) -> bool {
+    error.is(STALE_SHARD_VERSION | STALE_DB_VERSION)
 }
 
 async fn placement(cache: &CatalogCache) -> Result<Arc<RoutingTable>> {
@@ -182,7 +191,8 @@ fn by_owner<T: Copy>(
     Ok(batches.collect())
 }
 
-/// Sends the batches, and takes out those that have arrived.
+/// Sends the batches, and takes out those that have arrived. A shard that fails keeps no other one's sessions from it; of several errors the
+/// one that another placement may mend is told.
 async fn send<T: Send + Sync>(
     cache: &CatalogCache,
     table: &RoutingTable,
@@ -190,14 +200,30 @@ async fn send<T: Send + Sync>(
     command: fn(&[T]) -> Document,
     take: &mut (impl FnMut(Doc<'_>) -> Result<()> + Send),
 ) -> Result<()> {
-    while let Some((shard, batch)) = batches.last() {
-        let mut command = command(batch);
-        command.push("shardVersion", table.shard_version(shard).to_document());
-        let reply = cache.remote.run(Target::Shard(shard), "config", command.to_doc_buf()).await?;
-        take(reply.doc())?;
-        batches.pop();
+    let mut failed: Option<Error> = None;
+    for (shard, batch) in std::mem::take(batches) {
+        let mut command = command(&batch);
+        command.push("shardVersion", table.shard_version(&shard).to_document());
+        if let Err(error) = ask(cache, &shard, command).await.and_then(|reply| take(reply.doc())) {
+            batches.push((shard, batch));
+            failed = match failed {
+                Some(earlier) if is_stale(&earlier) || !is_stale(&error) => Some(earlier),
+                _ => Some(error),
+            };
+        }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
+}
+
+/// What a shard replies, within [`REPLY_LIMIT`].
+async fn ask(cache: &CatalogCache, shard: &ShardId, command: Document) -> Result<DocBuf> {
+    let asked = cache.remote.run(Target::Shard(shard), "config", command.to_doc_buf());
+    match tokio::time::timeout(REPLY_LIMIT, asked).await {
+        Ok(reply) => reply,
+        Err(_) => {
+            bail!(EXCEEDED_TIME_LIMIT, "shard {shard} has said nothing about sessions in {REPLY_LIMIT:?}")
+        }
+    }
 }
 
 impl ConfigServer {
@@ -209,6 +235,8 @@ impl ConfigServer {
     /// ShardNotFound (70) while there is no shard; those of the shard.
     pub async fn ensure_sessions_collection(self: &Arc<ConfigServer>) -> Result<()> {
         self.ensure().await?;
+        // Of two that make it at once one would be registered and the other one made.
+        let _one = self.sessions_collection.lock().await;
         let timeout = self.parameters.int("localLogicalSessionTimeoutMinutes");
         if let Some(collection) = self.catalog().find_collection(NS)? {
             return self.mend_expiry(&collection, expiry_secs(timeout)).await;

@@ -137,7 +137,7 @@ mod tests {
         let twice = [("root", Value::from("open")), ("root", Value::from("secret"))];
         assert_eq!(parse(&twice).err().map(|e| e.code), Some(codes::IDL_DUPLICATE_FIELD));
         let after_null = [("root", Value::Null), ("root", Value::from("secret"))];
-        assert_eq!(parse(&after_null).ok().map(|c| c.collection), Some("fs.chunks".to_string()));
+        assert_eq!(parse(&after_null).err().map(|e| e.code), Some(codes::IDL_DUPLICATE_FIELD));
         assert_eq!(parse(&twice[1..]).ok().map(|c| c.collection), Some("secret.chunks".to_string()));
     }
 }

@@ -74,6 +74,8 @@ pub struct ConfigServer {
     ready: tokio::sync::OnceCell<ObjectId>,
     topology_time: AtomicU64,
     topology: tokio::sync::Mutex<()>,
+    /// Held while `config.system.sessions` is made.
+    pub(crate) sessions_collection: tokio::sync::Mutex<()>,
     /// Shared by what gives a shard something to own; exclusive, for a moment, when a shard begins to drain or goes. Taken
     /// after `topology` and before the locks of chunks.
     membership: tokio::sync::RwLock<()>,
@@ -100,6 +102,7 @@ impl ConfigServer {
             ready: tokio::sync::OnceCell::new(),
             topology_time: AtomicU64::new(0),
             topology: tokio::sync::Mutex::default(),
+            sessions_collection: tokio::sync::Mutex::default(),
             membership: tokio::sync::RwLock::default(),
             transition: tokio::sync::Mutex::default(),
             user_writes: Arc::default(),

@@ -61,13 +61,6 @@ impl ConfigServer {
             "_id": "shardIdentity", "shardName": name.as_str(), "clusterId": cluster,
             "configsvrConnectionString": self.connection_string()?,
         };
-        // What it says of sessions is of no cluster, and would be in the way of the chunks that come.
-        let drop = doc! { "drop": "system.sessions", "writeConcern": majority() };
-        let dropped = self.remote.run(Target::Host(&candidate.connection), "config", drop.to_doc_buf()).await;
-        dropped.map(|_| ()).or_else(|e| match e.code {
-            codes::NAMESPACE_NOT_FOUND => Ok(()),
-            _ => Err(failed(&e)),
-        })?;
         let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority() };
         self.remote.admin(Target::Host(&candidate.connection), command).await.map_err(|e| failed(&e))?;
         let _writes = self.block_new_shard(&candidate.connection).await.map_err(|e| failed(&e))?;

@@ -37,8 +37,6 @@ pub(super) struct State {
     /// Before each statement this is asked which chunk moves now (a key in it) and where to.
     pub moves: Vec<Option<(i32, &'static str)>>,
     pub log: Vec<String>,
-    /// The level of the read concern of each aggregation; empty where it has none.
-    pub levels: Vec<String>,
     /// The next replies that get lost after their command was executed.
     pub lost_replies: usize,
     /// Leases of ranges by shard, and the shard that grants none.
@@ -107,7 +105,6 @@ impl Fake {
             next_cursor: 1,
             moves: Vec::new(),
             log: Vec::new(),
-            levels: Vec::new(),
             lost_replies: 0,
             leases: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -186,10 +183,6 @@ impl State {
     fn run(&mut self, shard: &str, body: Doc<'_>, sequence: &[Doc<'_>]) -> Result<Document> {
         let name = body.iter().next().unwrap().name().to_string();
         self.log.push(format!("{name} {shard}"));
-        if name == "aggregate" {
-            let concern = body.get_document("readConcern");
-            self.levels.push(concern.and_then(|c| c.get_str("level")).unwrap_or("").to_string());
-        }
         if let Some((_, error)) = self.refuses.as_ref().filter(|(refusing, _)| *refusing == shard) {
             return Err(error.clone());
         }

@@ -103,18 +103,6 @@ async fn what_a_union_has_open_is_closed_when_a_shard_fails() {
 }
 
 #[tokio::test]
-async fn what_a_get_more_opens_has_the_read_concern_of_its_command() {
-    let (fake, router) = cluster();
-    let mut command = of_nothing(vec![union()], 0);
-    command.push("readConcern", doc! { "level": "majority" });
-    let (_, id) = cursor_of(&run(&router, command).await.unwrap());
-    let more = doc! { "getMore": Value::Int64(id), "collection": "c", "batchSize": 400 };
-    assert_eq!(cursor_of(&run(&router, more).await.unwrap()).0, 400);
-    let levels = fake.state.lock().levels.clone();
-    assert_eq!(levels, vec!["majority"; 2 * SHARDS.len()]);
-}
-
-#[tokio::test]
 async fn a_lookup_reads_no_more_than_it_may_hold() {
     let (fake, router) = cluster();
     router.limits.write().lookup = 1000;

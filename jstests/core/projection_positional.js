@@ -7,6 +7,7 @@ coll.drop();
 assert.commandWorked(coll.insert([
     {_id: 0, a: [{k: 1, v: "x"}, {k: 2, v: "y"}, {k: 2, v: "z"}], n: [1, 5, 9]},
     {_id: 1, o: {deep: [{k: 7}, {k: 8}]}},
+    {_id: 2, outer: [{inner: [1, 2, 3]}, {inner: [4, 5, 6]}]},
 ]));
 
 assert.eq({_id: 0, a: [{k: 2, v: "y"}]}, coll.findOne({"a.k": 2}, {"a.$": 1}));
@@ -14,6 +15,8 @@ assert.eq({_id: 0, a: [{k: 2, v: "z"}]}, coll.findOne({a: {$elemMatch: {k: 2, v:
 assert.eq({_id: 0, n: [9]}, coll.findOne({n: {$gt: 5}}, {"n.$": 1}));
 assert.eq({n: [1]}, coll.findOne({n: {$in: [1, 9]}}, {_id: 0, "n.$": 1}));
 assert.eq({_id: 1, o: {deep: [{k: 8}]}}, coll.findOne({"o.deep.k": 8}, {"o.deep.$": 1}));
+// Of arrays in arrays the first is cut, the others stay whole.
+assert.eq({_id: 2, outer: [{inner: [4, 5, 6]}]}, coll.findOne({"outer.inner": 6}, {"outer.inner.$": 1}));
 
 // findAndModify shows it as well, for the document before the update.
 assert.eq({_id: 0, n: [5]}, coll.findAndModify({query: {_id: 0, n: 5}, update: {$set: {touched: 1}}, fields: {"n.$": 1}}));

@@ -6,6 +6,7 @@
 //! {a: {$slice: 2}}      neither: all fields, with a cut
 //! {x: {$add: [..]}}     inclusion with computed fields after the included ones
 //! {"a.$": 1}            the element that the filter matched
+//! {"a.b.$": 1}          the same of the first array on the path, be it a or a.b
 //! ```
 //!
 //! Included fields keep the document's order; `$elemMatch` and computed fields follow in the order of the specification.
@@ -19,7 +20,7 @@ use crate::computed::Computed;
 use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
 use crate::matcher::{Matcher, path::LeafArrays};
 use crate::names::Names;
-use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail, meter};
+use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail, err, meter};
 use std::sync::Arc;
 
 /// Bytes of a document that are written again in the time of a unit of work.
@@ -316,16 +317,27 @@ impl Cuts {
         Ok(())
     }
 
-    /// The same below each document of an array; arrays in it are left alone.
-    fn items(&self, array: Doc<'_>, position: Option<usize>, w: &mut DocWriter<'_>) -> Result<()> {
+    /// Whether one of the cuts is that to the element that the filter matched.
+    fn is_positional(&self) -> bool {
+        self.0.iter().any(|(_, cut)| match cut {
+            Cut::Slice(_) => false,
+            Cut::Positional => true,
+            Cut::Sub(sub) => sub.is_positional(),
+        })
+    }
+
+    /// The same below each document of an array; arrays in it are left alone. The first array on the path of the positional cut is the one
+    /// that it cuts, so nothing below an array is cut by position.
+    fn items(&self, array: Doc<'_>, w: &mut DocWriter<'_>) -> Result<()> {
+        array.iter().try_for_each(|item| self.item(&item, item.name(), w))
+    }
+
+    /// The same of one item, which gets this name.
+    fn item(&self, item: &Element<'_>, name: &str, w: &mut DocWriter<'_>) -> Result<()> {
         let mut result = Ok(());
-        for item in array {
-            match item.tag() {
-                DOCUMENT if result.is_ok() => {
-                    w.document_with(item.name(), |w| result = self.fields(inner(&item), position, w))
-                }
-                _ => w.element(&item),
-            }
+        match item.tag() {
+            DOCUMENT => w.document_with(name, |w| result = self.fields(inner(item), None, w)),
+            _ => w.element_as(name, item),
         }
         result
     }
@@ -337,21 +349,26 @@ impl Cut {
         match (self, e.tag(), position) {
             (Cut::Slice(slice), ARRAY, _) => w.array_with(e.name(), |w| slice.write(inner(e), w)),
             (Cut::Positional, ARRAY, Some(at)) => {
-                let Some(item) = inner(e).iter().nth(at) else {
-                    bail!(51247, "positional operator '.$' element mismatch");
-                };
+                let item = matched_item(e, at)?;
                 w.array_with(e.name(), |w| w.element_as("0", &item));
+            }
+            (Cut::Sub(sub), ARRAY, Some(at)) if sub.is_positional() => {
+                let item = matched_item(e, at)?;
+                w.array_with(e.name(), |w| result = sub.item(&item, "0", w));
             }
             (Cut::Sub(sub), DOCUMENT, _) => {
                 w.document_with(e.name(), |w| result = sub.fields(inner(e), position, w))
             }
-            (Cut::Sub(sub), ARRAY, _) => {
-                w.array_with(e.name(), |w| result = sub.items(inner(e), position, w))
-            }
+            (Cut::Sub(sub), ARRAY, _) => w.array_with(e.name(), |w| result = sub.items(inner(e), w)),
             _ => w.element(e),
         }
         result
     }
+}
+
+/// The element of an array that the filter matched.
+fn matched_item<'d>(array: &Element<'d>, at: usize) -> Result<Element<'d>> {
+    inner(array).iter().nth(at).ok_or_else(|| err!(51247, "positional operator '.$' element mismatch"))
 }
 
 impl Slice {

@@ -57,6 +57,26 @@ fn elem_match_and_positional_keep_one_element() {
 }
 
 #[test]
+fn positional_cuts_the_first_array_of_the_path_and_keeps_those_below() {
+    let d = doc! {"_id": 1, "a": [{"b": [1, 2, 3], "c": 1}, {"b": [4, 5, 6], "c": 2}]};
+    let shown = |filter| project(doc! {"a.b.$": 1}, filter, d.clone()).unwrap();
+    assert_eq!(shown(doc! {"a.b": 5}), doc! {"_id": 1, "a": [{"b": [4, 5, 6]}]});
+    assert_eq!(shown(doc! {"a.c": 1}), doc! {"_id": 1, "a": [{"b": [1, 2, 3]}]});
+    // The position may be beyond the arrays that the element holds.
+    let short = doc! {"_id": 1, "a": [{"b": [1]}, {"b": [2]}, {"b": 3}]};
+    let shown = |filter| project(doc! {"a.b.$": 1}, filter, short.clone()).unwrap();
+    assert_eq!(shown(doc! {"a.b": 2}), doc! {"_id": 1, "a": [{"b": [2]}]});
+    assert_eq!(shown(doc! {"a.b": 3}), doc! {"_id": 1, "a": [{"b": 3}]});
+    // Documents lead to the first array; other cuts below it are made as well.
+    let deep = doc! {"_id": 1, "o": {"a": [{"b": [1, 2], "c": [7, 8]}, {"b": [3], "c": [9, 0]}]}};
+    let spec = doc! {"o.a.b.$": 1, "o.a.c": {"$slice": 1}};
+    let expected = doc! {"_id": 1, "o": {"a": [{"b": [3], "c": [9]}]}};
+    assert_eq!(project(spec, doc! {"o.a.b": 3}, deep).unwrap(), expected);
+    let parallel = doc! {"_id": 1, "a": [{"b": [1]}], "n": [1, 2, 3]};
+    assert_eq!(project(doc! {"a.b.$": 1}, doc! {"n": 3}, parallel).unwrap_err().code, 51247);
+}
+
+#[test]
 fn bad_specifications_have_the_real_codes() {
     assert_eq!(code(doc! {"a": 1, "b": 0}), 31254);
     assert_eq!(code(doc! {"a": 0, "b": 1}), 31253);

@@ -14,6 +14,7 @@ function updated(before, update) {
 assert.eq([{_id: 1, b: 1}, 1], updated({a: 1}, {$rename: {a: "b"}}));
 assert.eq([{_id: 1, b: 1}, 1], updated({a: 1, b: 2}, {$rename: {a: "b"}}));
 assert.eq([{_id: 1, b: 2}, 0], updated({b: 2}, {$rename: {a: "b"}}));
+assert.eq([{_id: 1, b: 2}, 0], updated({b: 2}, {$rename: {a: "_id"}}));
 assert.eq([{_id: 1, a: {}, d: 3}, 1], updated({a: {b: 3}}, {$rename: {"a.b": "d"}}));
 assert.eq([{_id: 1, x: {y: {z: 3}}}, 1], updated({a: 3}, {$rename: {a: "x.y.z"}}));
 assert.eq(["_id", "keep", "b", "c"], Object.keys(updated({a: 1, keep: 0, d: 2}, {$rename: {a: "b", d: "c"}})[0]));

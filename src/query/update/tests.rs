@@ -60,6 +60,7 @@ fn nothing_changes_is_no_op() {
         doc! {"$inc": {"a": 0}},
         doc! {"$unset": {"x.y": 1}},
         doc! {"$max": {"a": 0}},
+        doc! {"$rename": {"x": "_id"}},
     ] {
         assert_eq!(change(doc! {"_id": 1, "a": 1}, u).unwrap(), None);
     }

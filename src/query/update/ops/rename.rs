@@ -68,15 +68,15 @@ impl Rename {
         let source = index.position(document, from[0])?;
         let target = index.position(document, to[0])?;
         let value_at = |at: Option<usize>| at.and_then(|at| document.0.get(at)).map(|(_, v)| v);
+        self.check_source(value_at(source), &from, old)?;
+        if find(value_at(source), &from[1..]).is_none() {
+            return Ok(false);
+        }
         if self.to.text == "_id" && target.is_some() {
             bail!(
                 IMMUTABLE_FIELD,
                 "Performing an update on the path '_id' would modify the immutable field '_id'"
             );
-        }
-        self.check_source(value_at(source), &from, old)?;
-        if find(value_at(source), &from[1..]).is_none() {
-            return Ok(false);
         }
         self.check_target(value_at(target), &to, old)?;
         if let Some(value) = source.and_then(|at| take(document, index, at, &from)) {

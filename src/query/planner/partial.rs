@@ -5,13 +5,14 @@ use crate::matcher::ast::TypeSet;
 use crate::matcher::ops::comparison::compare_matches_missing;
 use crate::matcher::{Comparison, Leaf, Matcher, Node, Operand, Test};
 use document::compare::canonical_type;
-use document::{Collation, Doc};
+use document::{Collation, Doc, meter};
 use std::cmp::Ordering;
 
-/// Whether everything that `query` matches also matches the index's filter. May say no where the truth is yes.
+/// Whether everything that `query` matches also matches the index's filter. May say no where the truth is yes, but not because the
+/// operation's time is over: it would then seem to have no index.
 pub(super) fn implies(query: &Matcher, index_filter: Doc<'_>, of_index: &Collation) -> bool {
     let ctx = QueryContext::collated(of_index);
-    match Matcher::parse(index_filter, &ctx) {
+    match meter::unbroken(|| Matcher::parse(index_filter, &ctx)) {
         Ok(wanted) => implies_node(query.root(), wanted.root()),
         Err(_) => false,
     }
@@ -125,7 +126,18 @@ fn comparison_implies(have: Comparison, v: &Operand, wanted: Comparison, limit: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use document::{Document, Value, doc};
+    use document::meter::{Overseer, Oversight, QUANTUM, Slice, charge, oversee, spend, within};
+    use document::{Document, Error, Result, Value, doc};
+    use std::sync::Arc;
+
+    /// The overseer of an operation whose time is over.
+    struct Late;
+
+    impl Overseer for Late {
+        fn check(&self, _: &mut Slice) -> Result<()> {
+            Err(Error::new(document::codes::MAX_TIME_MS_EXPIRED, "late"))
+        }
+    }
 
     /// Values that equal others of another type, or stand beside every order.
     fn odd_values() -> Vec<Value> {
@@ -219,6 +231,20 @@ mod tests {
             }
             assert!(implied > 2000, "{implied}");
         }
+    }
+
+    #[test]
+    fn a_query_out_of_time_is_implied_as_before_and_ends_at_its_next_work() {
+        let filter = doc! {"a": {"$gt": 3}}.to_doc_buf();
+        let query = doc! {"a": {"$gt": 5}}.to_doc_buf();
+        let query = Matcher::parse(query.doc(), &QueryContext::at(0)).unwrap();
+        let next = within(&mut Oversight::default(), || {
+            oversee(Arc::new(Late));
+            charge(2 * QUANTUM as usize);
+            assert!(implies(&query, filter.doc(), &Collation::SIMPLE));
+            spend(1)
+        });
+        assert_eq!(next.unwrap_err().code, document::codes::MAX_TIME_MS_EXPIRED);
     }
 
     #[test]

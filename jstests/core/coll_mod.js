@@ -25,6 +25,12 @@ assert.commandWorked(collMod({index: {name: "a_1", hidden: true}}));
 assert.eq(true, index("a_1").hidden);
 assert.commandWorked(collMod({index: {keyPattern: {a: 1}, hidden: false}}));
 assert(!index("a_1").hasOwnProperty("hidden"));
+// A key pattern names the same index whatever types its numbers have.
+assert.commandWorked(collMod({index: {keyPattern: {a: NumberLong(1)}, hidden: true}}));
+assert.eq(true, index("a_1").hidden);
+assert.commandWorked(collMod({index: {keyPattern: {a: NumberInt(1)}, hidden: false}}));
+assert(!index("a_1").hasOwnProperty("hidden"));
+assert.commandFailedWithCode(collMod({index: {keyPattern: {a: NumberLong(-1)}, hidden: true}}), ErrorCodes.IndexNotFound);
 
 assert.commandWorked(collMod({validator: {a: {$exists: true}}, validationLevel: "moderate"}));
 const options = db.getCollectionInfos({name: name})[0].options;

@@ -91,7 +91,9 @@ async fn modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Doc
 fn is_named(spec: &IndexSpec, change: &Document) -> bool {
     match change.get_str("name") {
         Some(name) => spec.shown_name() == name,
-        None => !spec.is_clustered() && Some(spec.key()) == change.get_document("keyPattern"),
+        None => {
+            !spec.is_clustered() && change.get_document("keyPattern").is_some_and(|key| spec.has_key(key))
+        }
     }
 }
 

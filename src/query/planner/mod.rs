@@ -431,10 +431,9 @@ fn hinted_index<'a>(hint: &Hint, indexes: &'a [IndexInfo]) -> Result<&'a IndexIn
     }
 }
 
-/// Whether two key patterns are the same.
+/// Whether two key patterns are the same, whatever types their numbers have.
 pub fn same_key(a: &Document, b: &Document) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b.iter()).all(|((n, x), (m, y))| n == m && document::compare::values_equal(x, y))
+    document::compare::compare_documents(a, b).is_eq()
 }
 
 /// The plan of a query for one `_id`, which needs no list of indexes: a caller may ask this before making one. Sorting one document is

@@ -197,6 +197,10 @@ impl IndexSpec {
         static EMPTY: Document = Document(Vec::new());
         self.document.get_document("key").unwrap_or(&EMPTY)
     }
+    /// Whether this is its key pattern, whatever types the numbers have.
+    pub fn has_key(&self, pattern: &Document) -> bool {
+        document::compare::compare_documents(self.key(), pattern).is_eq()
+    }
     /// The fields of the key pattern.
     pub fn fields(&self) -> &[KeyField] {
         &self.fields

@@ -3,6 +3,7 @@
 use document::{Document, Result, Value, bail};
 
 use crate::collection::Collection;
+use crate::index::IndexSpec;
 
 /// Applies `{collMod, index?: {name | keyPattern, hidden?, expireAfterSeconds?, unique?, prepareUnique?, ...}, option...}`.
 /// Errors: IndexNotFound (27), CannotConvertIndexToUnique (359).
@@ -56,7 +57,8 @@ fn index_name(collection: &Collection, index: &Document) -> Result<String> {
         return Ok(name.to_string());
     }
     let pattern = index.get_document("keyPattern");
-    match collection.known_indexes().iter().find(|i| Some(i.spec().key()) == pattern) {
+    let is_meant = |spec: &IndexSpec| pattern.is_some_and(|pattern| spec.has_key(pattern));
+    match collection.known_indexes().iter().find(|i| is_meant(i.spec())) {
         Some(found) => Ok(found.spec().name().to_string()),
         None => bail!(INDEX_NOT_FOUND, "cannot find index for ns {}", collection.ns()),
     }

@@ -546,6 +546,8 @@ pub struct Operation {
     hashes: Mutex<Option<(String, String)>>,
     /// The rest of what the profiler is told.
     profiler_notes: OnceLock<Box<Notes>>,
+    /// What the log is to say of documents that validators do not accept.
+    validation_failures: OnceLock<Mutex<Vec<Document>>>,
 }
 
 const UNKNOWN: u64 = u64::MAX;
@@ -716,6 +718,7 @@ impl Operation {
             plan: Mutex::new(None),
             hashes: Mutex::new(None),
             profiler_notes: OnceLock::new(),
+            validation_failures: OnceLock::new(),
             allowed_indexes: std::sync::OnceLock::new(),
         }
     }
@@ -873,6 +876,14 @@ impl Operation {
     /// The first plan of the operation, if it was noted: `IXSCAN { a: 1 }`.
     pub fn plan_summary(&self) -> Option<String> {
         self.plan.lock().clone()
+    }
+    /// Notes what the log is to say of a document, once no latch is held: `{namespace, document, errInfo}`.
+    pub(crate) fn note_validation_failure(&self, failure: Document) {
+        self.validation_failures.get_or_init(Mutex::default).lock().push(failure);
+    }
+    /// What was noted so; none of it is left.
+    pub(crate) fn take_validation_failures(&self) -> Vec<Document> {
+        self.validation_failures.get().map(|noted| std::mem::take(&mut *noted.lock())).unwrap_or_default()
     }
     /// Made by whoever notes something first: ask whether anything is profiled before.
     pub fn profiler_notes(&self) -> &Notes {

@@ -14,4 +14,7 @@ pub trait Hooks: Send + Sync + 'static {
     /// A transaction has ended that was open for so long and was used last by the connection of this number; `account` makes
     /// what a log line says of it.
     fn transaction_ended(&self, open: std::time::Duration, connection: i64, account: &dyn Fn() -> Document);
+    /// The connection of this number wrote a document, or meant to, that its collection's validator does not accept:
+    /// `{namespace, document, errInfo}`.
+    fn validation_failed(&self, connection: i64, failure: Document);
 }

@@ -2,7 +2,8 @@
 
 use super::unit::{Origin, WriteUnit};
 use crate::open::partial_predicate;
-use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use document::error::INTERRUPTION;
+use document::{Collation, Doc, Document, Error, Result, Value, ValueRef, bail, doc, err, meter};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
@@ -14,8 +15,10 @@ pub struct Validator {
     pub matcher: Matcher,
     /// How it was parsed.
     context: QueryContext,
-    /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
+    /// Whether documents are refused: not with `validationLevel: "off"` or `validationAction: "warn"`.
     pub refuses: bool,
+    /// Whether the log tells of them: with `validationAction: "warn"` or `"errorAndLog"`.
+    pub logs: bool,
     /// It asks for the time: that of the commit in which it is asked ([`WriteUnit::is_valid`]).
     timed: bool,
     /// `validationLevel: "moderate"`: a document that was not valid before may stay so.
@@ -67,7 +70,9 @@ impl Validator {
             return Ok(None);
         };
         let off = options.get_str("validationLevel") == Some("off");
-        let warn = options.get_str("validationAction") == Some("warn");
+        let action = options.get_str("validationAction").unwrap_or("error");
+        let refuses = !off && action != "warn";
+        let logs = !off && action != "error";
         let collation = match options.get_document("collation") {
             Some(spec) => Collation::of_document(spec)?,
             None => Collation::SIMPLE,
@@ -76,7 +81,7 @@ impl Validator {
         let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let moderate = options.get_str("validationLevel") == Some("moderate");
         let timed = names_time(filter);
-        Ok(Some(Arc::new(Validator { matcher, context, refuses: !off && !warn, timed, moderate })))
+        Ok(Some(Arc::new(Validator { matcher, context, refuses, logs, timed, moderate })))
     }
 }
 
@@ -138,17 +143,48 @@ pub fn check_case(node: &crate::Node, db: &str) -> Result<()> {
     }
 }
 
+impl crate::Node {
+    /// Has logged what the operation has noted of documents that validators do not accept. The caller holds no latch.
+    pub(super) fn log_validation_failures(&self, op: &crate::Operation) {
+        let failures = op.take_validation_failures();
+        if failures.is_empty() {
+            return;
+        }
+        let Some(hooks) = self.hooks.read().clone() else { return };
+        failures.into_iter().for_each(|failure| hooks.validation_failed(op.client.connection_id, failure));
+    }
+}
+
 impl WriteUnit<'_> {
+    /// Refuses a document that the validator does not accept, or notes it for the log, or both.
+    ///
     /// # Errors
-    /// DocumentValidationFailure (121).
+    /// DocumentValidationFailure (121), those of the validator's expressions where it refuses, and interrupts.
     pub fn check_validator(&self, doc: Doc<'_>) -> Result<()> {
-        let Some(v) = self.state.validator.as_ref().filter(|v| v.refuses) else { return Ok(()) };
-        if self.is_valid(v, doc)? {
+        let Some(v) = self.state.validator.as_ref().filter(|v| v.refuses || v.logs) else { return Ok(()) };
+        if self.is_accepted(v, doc)? {
             return Ok(());
         }
-        Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(doc! {
-            "errInfo": super::refusal::info(v.matcher.filter(), doc, &v.context),
-        }))
+        let info = super::refusal::info(v.matcher.filter(), doc, &v.context);
+        if v.logs {
+            self.op.note_validation_failure(doc! {
+                "namespace": self.slot.ns.as_str(), "document": doc.to_document(), "errInfo": info.clone(),
+            });
+        }
+        match v.refuses {
+            true => Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation")
+                .with_info(doc! { "errInfo": info })),
+            false => Ok(()),
+        }
+    }
+
+    /// A validator that refuses nothing does not accept what it fails for.
+    fn is_accepted(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
+        let goes_on = |e: &Error| !validator.refuses && !e.is(INTERRUPTION) && e.code != meter::OVERRUN;
+        match self.is_valid(validator, doc) {
+            Err(e) if goes_on(&e) => Ok(false),
+            accepted => accepted,
+        }
     }
 
     fn is_valid(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
@@ -162,7 +198,7 @@ impl WriteUnit<'_> {
     /// As [`WriteUnit::check_validator`], for what an update made of `old`.
     pub fn check_validator_of_update(&self, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
         match &self.state.validator {
-            Some(v) if v.moderate && !self.is_valid(v, old)? => Ok(()),
+            Some(v) if v.moderate && !self.is_accepted(v, old)? => Ok(()),
             _ => self.check_validator(new),
         }
     }

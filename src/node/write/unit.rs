@@ -130,6 +130,7 @@ impl Node {
         if matches!(&done, Err(e) if e.code == codes::WRITE_CONFLICT) {
             self.write_conflicts.increment();
         }
+        self.log_validation_failures(op);
         done
     }
 

@@ -254,6 +254,12 @@ impl read::hooks::Hooks for ServerHooks {
             service.log_transaction_if_slow(51802, open, connection, account);
         }
     }
+    fn validation_failed(&self, connection: i64, failure: Document) {
+        if let Some(service) = self.0.upgrade() {
+            let ctx = format!("conn{connection}");
+            service.log.warning("STORAGE", 20294, &ctx, "Document would fail validation", failure);
+        }
+    }
 }
 
 fn idle_cursors(service: &Service, owners: &Owners) -> Vec<Document> {

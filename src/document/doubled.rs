@@ -1,5 +1,6 @@
 //! A name that stands twice where each should stand once.
 
+use crate::{Result, bail};
 use std::collections::BTreeSet;
 
 /// As many names are compared with one another; of more a set is made, so that a long list takes no quadratic time.
@@ -22,9 +23,27 @@ pub fn doubled<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     None
 }
 
+/// Refuses a name that stands twice among the fields of `of`, a command, a stage or a member of one.
+///
+/// # Errors
+/// IDLDuplicateField (40413).
+pub fn refuse_doubled<'a>(of: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    match doubled(names) {
+        Some(name) => bail!(IDL_DUPLICATE_FIELD, "BSON field '{of}.{name}' is a duplicate field"),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::doubled;
+    use super::{doubled, refuse_doubled};
+
+    #[test]
+    fn the_refusal_names_the_field_and_what_it_is_of() {
+        assert_eq!(refuse_doubled("find", ["a", "b"].into_iter()), Ok(()));
+        let error = refuse_doubled("find", ["a", "b", "b"].into_iter()).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (40413, "BSON field 'find.b' is a duplicate field"));
+    }
 
     #[test]
     fn a_name_is_found_the_second_time_wherever_both_stand() {

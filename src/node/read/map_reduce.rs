@@ -210,9 +210,7 @@ impl Out {
             ValueRef::Document(d) => d,
             _ => bail!(BAD_VALUE, "'out' must be either a string or an object"),
         };
-        if let Some(name) = document::doubled(d.iter().map(|e| e.name())) {
-            bail!(IDL_DUPLICATE_FIELD, "BSON field 'mapReduce.out.{name}' is a duplicate field");
-        }
+        document::refuse_doubled("mapReduce.out", d.iter().map(|e| e.name()))?;
         let (mut target, mut into) = (None, None);
         for e in d {
             match (e.name(), e.value()) {

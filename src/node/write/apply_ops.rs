@@ -130,9 +130,7 @@ impl<'a> Entry<'a> {
         let ValueRef::Document(raw) = e.value() else {
             bail!(TYPE_MISMATCH, "op not an object: {}", e.value().type_name())
         };
-        if let Some(name) = document::doubled(raw.iter().map(|e| e.name())) {
-            bail!(IDL_DUPLICATE_FIELD, "BSON field 'OplogEntryBase.{name}' is a duplicate field");
-        }
+        document::refuse_doubled("OplogEntryBase", raw.iter().map(|e| e.name()))?;
         let letter = match raw.get("op") {
             None => bail!(NO_SUCH_KEY, "Missing expected field \"op\""),
             Some(ValueRef::String("")) => bail!(ILLEGAL_OPERATION, "\"op\" field value cannot be empty"),
@@ -170,10 +168,8 @@ impl<'a> Entry<'a> {
                 bail!(IDL_FAILED_TO_PARSE, "BSON field 'OplogEntryBase.o' is missing but a required field")
             }
         };
-        if op == Op::Command
-            && let Some(name) = document::doubled(o.iter().map(|e| e.name()))
-        {
-            bail!(IDL_DUPLICATE_FIELD, "BSON field '{}.{name}' is a duplicate field", first_name(o));
+        if op == Op::Command {
+            document::refuse_doubled(first_name(o), o.iter().map(|e| e.name()))?;
         }
         let nested = match (op, o.iter().next()) {
             (Op::Command, Some(e)) if e.name() == "applyOps" => read_all(Some(e.value()), depth + 1)?,

@@ -77,10 +77,7 @@ fn stage_of(d: &Document, ctx: &Context, out: &mut Vec<Parsed>) -> Result<()> {
 
 /// The fields of a stage that reads or writes elsewhere say where, so whoever checks rights must read the same as whoever runs it.
 fn refuse_doubled(stage: &str, spec: &Value) -> Result<()> {
-    match spec.as_document().and_then(|d| document::doubled(d.keys())) {
-        Some(name) => bail!(IDL_DUPLICATE_FIELD, "BSON field '{stage}.{name}' is a duplicate field"),
-        None => Ok(()),
-    }
+    spec.as_document().map_or(Ok(()), |d| document::refuse_doubled(stage, d.keys()))
 }
 
 fn check_positions(p: &Pipeline) -> Result<()> {

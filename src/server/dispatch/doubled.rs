@@ -4,14 +4,12 @@
 //! the handler the other, or a router the one and a shard the other. The members of a cluster send no field twice, and what
 //! they send is theirs to decide, so their commands are not looked through.
 
-use document::{Doc, Result, bail, doubled};
+use document::{Doc, Result, refuse_doubled};
 
 /// # Errors
 /// IDLDuplicateField (40413), for the command that an `explain` explains, too.
 pub(super) fn refuse(command: &str, body: Doc<'_>) -> Result<()> {
-    if let Some(name) = doubled(body.iter().map(|e| e.name())) {
-        bail!(IDL_DUPLICATE_FIELD, "BSON field '{command}.{name}' is a duplicate field");
-    }
+    refuse_doubled(command, body.iter().map(|e| e.name()))?;
     let explained = body.iter().next().filter(|_| command == "explain").and_then(|e| e.value().as_document());
     match explained.and_then(|inner| Some((inner, inner.iter().next()?.name()))) {
         // It explains nothing that is an `explain` itself, so this ends.

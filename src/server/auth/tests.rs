@@ -1005,6 +1005,12 @@ fn what_proves_that_one_knows_a_password_is_shown_nowhere() {
         let (_, row) = service.commands().find(name.as_bytes()).unwrap();
         let body = doc! { name: 1, secret: "hush", "comment": "c" }.to_doc_buf();
         assert_eq!(row.masked(body.doc()), doc! { name: 1, secret: "xxx", "comment": "c" });
+        // A command that is refused since it has one twice is shown, too.
+        let mut twice = doc! { name: 1, secret: "hush" };
+        twice.push(secret, "silence");
+        let mut shown = doc! { name: 1, secret: "xxx" };
+        shown.push(secret, "xxx");
+        assert_eq!(row.masked(twice.to_doc_buf().doc()), shown);
     }
     let (_, row) = service.commands().find(b"distinct").unwrap();
     let body = doc! { "distinct": "c", "key": "a" };

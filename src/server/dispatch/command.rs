@@ -296,8 +296,8 @@ impl Command {
     /// The body as logs, listings, the profiler and errors may show it.
     pub fn masked(&self, body: Doc<'_>) -> Document {
         let mut shown = body.to_document();
-        for secret in self.secret_fields.iter().filter(|secret| body.get(secret).is_some()) {
-            shown.insert(*secret, "xxx");
+        for (_, value) in shown.0.iter_mut().filter(|(name, _)| self.secret_fields.contains(&name.as_str())) {
+            *value = "xxx".into();
         }
         shown
     }

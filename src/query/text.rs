@@ -5,8 +5,7 @@ use document::{Doc, Value, ValueRef, number};
 
 /// `{ a: 1, b: "x" }`.
 pub fn document(d: Doc<'_>) -> String {
-    let fields: Vec<String> = d.iter().map(|e| format!("{}: {}", e.name(), value(e.value()))).collect();
-    if fields.is_empty() { "{}".to_string() } else { format!("{{ {} }}", fields.join(", ")) }
+    beginning(d, usize::MAX)
 }
 
 /// At least the first `bytes` of what [`document`] prints, if there is as much. Of what comes afterwards only little is looked at.
@@ -56,8 +55,9 @@ pub fn value(v: ValueRef<'_>) -> String {
         ValueRef::String(s) => format!("\"{s}\""),
         ValueRef::Document(d) => document(d),
         ValueRef::Array(a) => {
-            let items: Vec<String> = a.iter().map(|e| value(e.value())).collect();
-            if items.is_empty() { "[]".to_string() } else { format!("[ {} ]", items.join(", ")) }
+            let mut out = String::new();
+            append_beginning(&mut out, a, false, usize::MAX);
+            out
         }
         ValueRef::Binary(subtype, bytes) => format!("BinData({subtype}, {})", hex(bytes)),
         ValueRef::Undefined => "undefined".to_string(),

@@ -19,7 +19,7 @@ use crate::matcher::path::array_index;
 use crate::matcher::{Comparison, Condition, Operand, Test};
 use document::compare::canonical_type;
 use document::{Document, Value, ValueRef};
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 /// The field of a key pattern that stands for the path.
 pub const PATH: &str = "$_path";
@@ -45,16 +45,11 @@ const EXPANSIONS_MAX: usize = 64;
 /// The indexes that `index` stands for in a filter with these bounds.
 pub(super) fn expand(bounds: &[Bound<'_>], index: &IndexInfo) -> Vec<IndexInfo> {
     let Some(wildcard) = &index.wildcard else { return Vec::new() };
-    let mut of_path: HashMap<&str, Vec<&Bound<'_>>> = HashMap::new();
-    let mut paths = Vec::new();
+    let mut of_path: IndexMap<&str, Vec<&Bound<'_>>> = IndexMap::new();
     for b in bounds {
-        let own = of_path.entry(&b.path).or_default();
-        if own.is_empty() {
-            paths.push(b.path.as_str());
-        }
-        own.push(b);
+        of_path.entry(&b.path).or_default().push(b);
     }
-    let expanded = paths.iter().filter_map(|path| on_path(path, &of_path[path], index, wildcard));
+    let expanded = of_path.iter().filter_map(|(path, own)| on_path(path, own, index, wildcard));
     let mut out: Vec<IndexInfo> = expanded.take(EXPANSIONS_MAX).collect();
     let first = index.key.keys().next();
     if wildcard.at > 0 && bounds.iter().any(|b| Some(b.path.as_str()) == first) {

@@ -13,8 +13,8 @@ use crate::expression::{FieldPath, parse::show};
 use crate::pipeline::parse::{check_internal, one};
 use crate::pipeline::{Batch, Charge, Context, Flow, Parsed, Plan, Run, Stage, sort};
 use document::{Collation, DocBuf, Document, Result, Value, bail, compare::compare_values, number};
+use indexmap::IndexMap;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
 enum Bounds {
@@ -39,8 +39,7 @@ impl Plan for Densify {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
         Ok(Box::new(Running {
             plan: self.clone(),
-            partitions: Vec::new(),
-            places: HashMap::new(),
+            partitions: IndexMap::new(),
             least: None,
             greatest: None,
             made: 0,
@@ -65,9 +64,8 @@ struct Track {
 
 struct Running {
     plan: Densify,
-    partitions: Vec<Track>,
-    /// Where each is, by what [`Running::place_key`] makes of its key.
-    places: HashMap<Vec<u8>, usize>,
+    /// In the order in which they came, by what [`Running::place_key`] makes of their keys.
+    partitions: IndexMap<Vec<u8>, Track>,
     least: Option<Value>,
     greatest: Option<Value>,
     made: usize,
@@ -139,8 +137,8 @@ impl Running {
 
     fn track(&mut self, key: Vec<Option<Value>>, v: &Value) -> Result<usize> {
         let place_key = self.place_key(&key);
-        if let Some(i) = self.places.get(&place_key) {
-            return Ok(*i);
+        if let Some(i) = self.partitions.get_index_of(&place_key) {
+            return Ok(i);
         }
         let base = match &self.plan.bounds {
             Bounds::Full => self.least.clone().unwrap_or_else(|| v.clone()),
@@ -155,12 +153,10 @@ impl Running {
         // Only the partition at hand can come again when they come one after another.
         if matches!(self.plan.bounds, Bounds::Partition) {
             self.partitions.clear();
-            self.places.clear();
             self.charge.set(0);
         }
-        self.places.insert(place_key, self.partitions.len());
-        self.partitions.push(Track { key, next: base.clone(), base, steps: 0 });
-        Ok(self.partitions.len() - 1)
+        let track = Track { key, next: base.clone(), base, steps: 0 };
+        Ok(self.partitions.insert_full(place_key, track).0)
     }
 
     /// Makes documents of a partition up to `end`; false when the batch is full before.

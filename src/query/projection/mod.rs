@@ -21,7 +21,6 @@ use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
 use crate::matcher::{Matcher, path::LeafArrays};
 use crate::names::Names;
 use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail, err, meter};
-use std::sync::Arc;
 
 /// Bytes of a document that are written again in the time of a unit of work.
 const BYTES_A_UNIT: usize = 256;
@@ -37,7 +36,7 @@ pub struct Projection {
     appended: Vec<Appended>,
     /// Arrays of which a part is left, once the fields are chosen.
     cuts: Cuts,
-    positional: Option<(Path, Arc<Matcher>)>,
+    positional: Option<Box<(Path, Matcher)>>,
     spec: DocBuf,
 }
 
@@ -140,7 +139,7 @@ impl Projection {
         meter::spend(doc.bytes().len() / BYTES_A_UNIT)?;
         let mut whole = Vec::with_capacity(doc.bytes().len());
         self.apply_fields(doc, &mut whole)?;
-        let position = match &self.positional {
+        let position = match self.positional.as_deref() {
             Some((path, matcher)) if meets_array(doc, path) => Some(matched_position(matcher, doc)?),
             _ => None,
         };

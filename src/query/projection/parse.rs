@@ -9,7 +9,6 @@ use crate::matcher::path::Path;
 use crate::sort::field_path;
 use crate::text;
 use document::{Doc, DocWriter, Element, Result, ValueRef, bail, meter, number};
-use std::sync::Arc;
 
 /// One entry of the specification, nested documents flattened into dotted paths.
 enum Item {
@@ -251,7 +250,7 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
             }
             insert(&mut p.tree, &path, Branch::Leaf, &path)?;
             p.cuts.insert(&path, Cut::Positional);
-            p.positional = Some((Path::new(&path), Arc::new(filter.clone())));
+            p.positional = Some(Box::new((Path::new(&path), filter.clone())));
             Ok(())
         }
         Item::Computed(expression) | Item::Meta(expression) => {

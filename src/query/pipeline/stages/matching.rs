@@ -4,10 +4,9 @@ use crate::matcher::Matcher;
 use crate::matcher::ops::stands_in;
 use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
-use std::sync::Arc;
 
 #[derive(Clone)]
-struct Match(Arc<Matcher>, Needs);
+struct Match(Matcher, Needs);
 
 impl std::fmt::Debug for Match {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,7 +41,7 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
     let matcher = Matcher::parse_unsorted(filter.doc(), &ctx.query)?;
     let mut paths = Vec::new();
     let needs = if filter_paths(d, &mut paths) { Needs::Passing(paths) } else { Needs::Everything };
-    one(name, v, Match(Arc::new(matcher), needs))
+    one(name, v, Match(matcher, needs))
 }
 
 /// The paths a filter reads; false when it cannot be told (`$expr`, `$where`, `$jsonSchema`, `$text`).

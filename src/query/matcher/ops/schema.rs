@@ -7,6 +7,7 @@ use crate::QueryContext;
 use crate::matcher::ast::{Node, TypeSet};
 use crate::matcher::pattern::Pattern;
 use crate::merge_sort::merge_sort;
+use crate::names::Names;
 use document::compare::compare;
 use document::{Doc, DocBuf, DocWriter, Element, Result, Value, ValueRef, bail, meter, number};
 use std::cmp::Ordering;
@@ -19,7 +20,7 @@ pub struct Schema {
     encrypted: Option<Encrypted>,
     required: Vec<String>,
     /// Those of one name, of which a schema may speak more than once.
-    properties: HashMap<String, Vec<Schema>>,
+    properties: Names<Vec<Schema>>,
     pattern_properties: Vec<(Pattern, Schema)>,
     additional: Additional,
     /// Each in a document of its own, in the order of values.
@@ -315,7 +316,10 @@ impl Schema {
                 "properties" => {
                     for p in document(&e)? {
                         let schema = Schema::parse(document(&p)?)?;
-                        s.properties.entry(p.name().to_string()).or_default().push(schema);
+                        match s.properties.get_mut(p.name()) {
+                            Some(others) => others.push(schema),
+                            None => s.properties.push(p.name().to_string(), vec![schema]),
+                        }
                     }
                 }
                 "patternProperties" => {

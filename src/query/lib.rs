@@ -19,6 +19,7 @@ pub mod computed;
 pub mod depth;
 pub mod explain;
 pub mod expression;
+pub mod fields;
 pub mod matcher;
 mod merge_sort;
 pub mod names;

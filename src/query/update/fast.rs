@@ -6,37 +6,8 @@
 use super::ops::Change;
 use super::tree::Place;
 use super::{Operators, Outcome};
+use crate::fields::Fields;
 use document::{Doc, DocBuf, DocWriter, Element, Result, Value, meter};
-use std::collections::HashMap;
-
-/// With more operators than this, fields are found by an index of their names instead of by a search for each.
-const SEARCHES_MAX: usize = 16;
-
-/// Finds fields by name.
-enum Fields<'a> {
-    Search(Doc<'a>),
-    Index(HashMap<&'a [u8], Element<'a>>),
-}
-
-impl<'a> Fields<'a> {
-    fn of(doc: Doc<'a>, searches: usize) -> Result<Fields<'a>> {
-        if searches <= SEARCHES_MAX {
-            return Ok(Fields::Search(doc));
-        }
-        let mut index = HashMap::new();
-        for e in doc {
-            meter::spend(2)?;
-            index.entry(e.name_bytes()).or_insert(e);
-        }
-        Ok(Fields::Index(index))
-    }
-    fn get(&self, name: &str) -> Option<Element<'a>> {
-        match self {
-            Fields::Search(doc) => doc.element(name),
-            Fields::Index(index) => index.get(name.as_bytes()).copied(),
-        }
-    }
-}
 
 /// A stretch of the old document and the field that takes its place.
 struct Edit<'a> {
@@ -49,7 +20,7 @@ pub(super) fn apply(o: &Operators, old: Doc<'_>, is_insert: bool) -> Result<Opti
     if o.operations.iter().any(|op| op.path.text == "_id") {
         return Ok(None);
     }
-    let fields = Fields::of(old, o.operations.len())?;
+    let fields = Fields::of(old, o.operations.len());
     let mut edits: Vec<Edit<'_>> = Vec::with_capacity(o.operations.len());
     let mut appended: Vec<(&str, Value)> = Vec::new();
     for op in &o.operations {

@@ -5,7 +5,8 @@
 
 use super::Refusal;
 use document::{Doc, Document, Value, ValueRef, doc};
-use query::matcher::ops::schema::{Fields, Schema};
+use query::fields::Fields;
+use query::matcher::ops::schema::Schema;
 use query::matcher::pattern::Pattern;
 
 /// The keywords that refuse a value, in the order in which they are told.
@@ -243,7 +244,7 @@ impl Refusal<'_> {
             else {
                 continue;
             };
-            let rules = self.rules(inner, field);
+            let rules = self.rules(inner, field.value());
             if rules.is_empty() {
                 continue;
             }

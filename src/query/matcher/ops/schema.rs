@@ -4,6 +4,7 @@
 
 use super::element;
 use crate::QueryContext;
+use crate::fields::Fields;
 use crate::matcher::ast::{Node, TypeSet};
 use crate::matcher::pattern::Pattern;
 use crate::merge_sort::merge_sort;
@@ -11,7 +12,7 @@ use crate::names::Names;
 use document::compare::compare;
 use document::{Doc, DocBuf, DocWriter, Element, Result, Value, ValueRef, bail, meter, number};
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -447,9 +448,9 @@ impl Schema {
     fn holds_for_document(&self, d: Doc<'_>) -> Result<bool> {
         meter::spend(d.bytes().len() / BYTES_A_UNIT)?;
         let fields = Fields::of(d, self.required.len() + self.dependencies.len());
-        Ok(all(&self.required, |name| fields.has(name))?
+        Ok(all(&self.required, |name| has(&fields, name))?
             && within(self.field_count, d.iter().count())
-            && all(&self.dependencies, |(name, rule)| Ok(!fields.has(name)? || rule.holds(d, &fields)?))?
+            && all(&self.dependencies, |(name, rule)| Ok(!has(&fields, name)? || rule.holds(d, &fields)?))?
             && all(d.iter(), |e| self.holds_for_field(&e))?)
     }
 
@@ -519,7 +520,7 @@ impl Additional {
 impl Dependency {
     fn holds(&self, d: Doc<'_>, fields: &Fields<'_>) -> Result<bool> {
         match self {
-            Dependency::Fields(names) => all(names, |name| fields.has(name)),
+            Dependency::Fields(names) => all(names, |name| has(fields, name)),
             Dependency::Schema(s) => s.holds_for(ValueRef::Document(d)),
         }
     }
@@ -557,42 +558,11 @@ fn contains(values: &[DocBuf], v: ValueRef<'_>) -> bool {
     values.binary_search_by(|value| compare(one(value), v)).is_ok()
 }
 
-/// The fields of a document by their names.
-pub struct Fields<'d> {
-    doc: Doc<'d>,
-    /// Set where many names of a document of many fields are asked for.
-    index: Option<HashMap<&'d str, ValueRef<'d>>>,
-}
-
-/// Names that are looked for one by one, from the beginning of the document each.
-const NAMES_FEW: usize = 16;
 /// Bytes of a document that are passed over in the time of a unit of work.
 const BYTES_A_UNIT: usize = 256;
 
-impl<'d> Fields<'d> {
-    /// The fields of `doc`, to be asked for so many names.
-    pub fn of(doc: Doc<'d>, names: usize) -> Fields<'d> {
-        let index = (names > NAMES_FEW && doc.bytes().len() > BYTES_A_UNIT).then(|| {
-            let mut index = HashMap::new();
-            doc.iter().for_each(|e| {
-                index.entry(e.name()).or_insert(e.value());
-            });
-            index
-        });
-        Fields { doc, index }
-    }
-    /// The first field of a name.
-    pub fn get(&self, name: &str) -> Option<ValueRef<'d>> {
-        match &self.index {
-            Some(index) => index.get(name).copied(),
-            None => self.doc.get(name),
-        }
-    }
-    fn has(&self, name: &str) -> Result<bool> {
-        meter::spend(1)?;
-        Ok(match &self.index {
-            Some(index) => index.contains_key(name),
-            None => self.doc.element(name).is_some(),
-        })
-    }
+/// Whether a document has a field of this name, counted as work.
+fn has(fields: &Fields<'_>, name: &str) -> Result<bool> {
+    meter::spend(1)?;
+    Ok(fields.get(name).is_some())
 }

@@ -434,6 +434,14 @@ pub fn wrong_types(field: &str, found: &str, expected: &str) -> Error {
     )
 }
 
+/// The error of a document of so many bytes, which are more than the largest that leaves a server has.
+pub fn size_refused(bytes: usize) -> Error {
+    crate::err!(
+        BSON_OBJECT_TOO_LARGE,
+        "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and 16793600(16MB)"
+    )
+}
+
 /// `err!(BAD_VALUE, "text {x}")` makes an [`Error`]; the code is a constant of [`codes`] or any i32 expression.
 #[macro_export]
 macro_rules! err {

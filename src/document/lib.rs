@@ -42,7 +42,7 @@ pub mod writer;
 
 pub use collation::Collation;
 pub use doubled::{doubled, refuse_doubled};
-pub use error::{Error, Result, codes, wrong_type, wrong_types};
+pub use error::{Error, Result, codes, size_refused, wrong_type, wrong_types};
 pub use namespace::is_internal_database;
 pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};

@@ -4,7 +4,7 @@
 //! as often as the document has elements, and both the copies and their bytes are counted.
 
 use crate::pipeline::stage::UNDERWAY_BYTES_MAX;
-use document::{Document, Result, Value, bail, meter};
+use document::{Document, Result, Value, meter, size_refused};
 
 pub(crate) struct Assignment<'a> {
     /// A missing value removes what is at the path.
@@ -71,10 +71,7 @@ impl<'a> Assignment<'a> {
             let bytes = *self.bytes.get_or_insert_with(|| value.to_holder().bytes().len());
             let size = bytes.saturating_mul(self.copies + 1);
             if size > UNDERWAY_BYTES_MAX {
-                bail!(
-                    BSON_OBJECT_TOO_LARGE,
-                    "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and 16793600(16MB)"
-                );
+                return Err(size_refused(size));
             }
         }
         self.copies += 1;

@@ -213,10 +213,7 @@ impl Delivery {
         }
         let size = doc.bytes().len();
         if size > EVENT_BYTES_MAX {
-            bail!(
-                BSON_OBJECT_TOO_LARGE,
-                "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and {EVENT_BYTES_MAX}(16MB)"
-            );
+            return Err(document::size_refused(size));
         }
         Ok(token.clone())
     }

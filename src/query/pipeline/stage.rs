@@ -129,12 +129,11 @@ impl Batch {
 
 /// The real server's words for a document of more than 16 MiB.
 pub fn too_large(d: &DocBuf) -> String {
-    let size = d.bytes().len();
     let first = d.doc().iter().next().map_or(String::new(), |e| {
         let shown = crate::text::value(e.value());
         format!(" First element: {}: {}", e.name(), shown.chars().take(150).collect::<String>())
     });
-    format!("BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and 16793600(16MB){first}")
+    document::size_refused(d.bytes().len()).message + &first
 }
 
 /// Refuses a document that no command may give: too large or too deep.

@@ -572,10 +572,7 @@ const REPLY_BYTES_MAX: usize = query::pipeline::stage::DOCUMENT_BYTES_MAX + 64 *
 fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Outcome {
     let (after, size) = (reply.after, reply.len());
     if size > REPLY_BYTES_MAX && context.is_none_or(|c| !is_internal(c)) {
-        let text = format!(
-            "BSONObj size: {size} (0x{size:X}) is invalid. Size must be between 0 and 16793600(16MB)"
-        );
-        fail(service, &mut reply, &Error::new(codes::BSON_OBJECT_TOO_LARGE, text));
+        fail(service, &mut reply, &document::size_refused(size));
     }
     if !reply.is_closed() {
         reply.writer().double("ok", 1.0);

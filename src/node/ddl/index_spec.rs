@@ -235,7 +235,7 @@ fn check_partial_filter(filter: Doc<'_>) -> Result<()> {
                 }
             }
             ("$expr", _) => {
-                bail!(224, "$expr is not allowed in a partial index filter")
+                bail!(QUERY_FEATURE_NOT_ALLOWED, "$expr is not allowed in a partial index filter")
             }
             ("$where" | "$text", _) => {
                 bail!(BAD_VALUE, "{} is not allowed in this context", e.name())

@@ -124,7 +124,9 @@ impl Parser<'_> {
                 for condition in first.value().as_document().unwrap_or(Doc::empty()) {
                     match condition.name() {
                         "$sampleRate" => bail!(BAD_VALUE, "$sampleRate is not allowed in this context"),
-                        "$jsonSchema" => bail!(224, "$jsonSchema is not allowed in this context"),
+                        "$jsonSchema" => {
+                            bail!(QUERY_FEATURE_NOT_ALLOWED, "$jsonSchema is not allowed in this context")
+                        }
                         _ => {}
                     }
                 }
@@ -246,7 +248,10 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
                 bail!(31276, "Cannot specify more than one positional projection per query.");
             }
             if has_expr(filter.root()) {
-                bail!(224, "$expr is not allowed in the context of a positional projection");
+                bail!(
+                    QUERY_FEATURE_NOT_ALLOWED,
+                    "$expr is not allowed in the context of a positional projection"
+                );
             }
             insert(&mut p.tree, &path, Branch::Leaf, &path)?;
             p.cuts.insert(&path, Cut::Positional);

@@ -169,7 +169,7 @@ fn filters(list: &[Document], ctx: &QueryContext) -> Result<BTreeMap<String, Mat
                     "Error parsing array filter :: caused by :: {name} is not allowed in this context"
                 ),
                 "$expr" => bail!(
-                    224,
+                    QUERY_FEATURE_NOT_ALLOWED,
                     "Error parsing array filter :: caused by :: $expr is not allowed in this context"
                 ),
                 _ => {}

@@ -26,12 +26,9 @@ pub fn concat(args: &mut [Arg]) -> Eval {
     let mut out = String::new();
     for a in args.iter() {
         match a {
-            Some(Value::String(s)) => out.push_str(s),
+            Some(Value::String(s)) => extend(&mut out, s)?,
             v if is_nullish(v) => return null(),
             v => bail!(16702, "$concat only supports strings, not {}", type_name(v)),
-        }
-        if out.len() >= STRING_BYTES_LIMIT {
-            bail!(16493, "Tried to create string longer than 16MB");
         }
     }
     string(out)

@@ -12,7 +12,7 @@ const BATCH: u64 = 1000;
 const WORDS: u64 = 5000;
 
 /// A number of a sequence that looks random, below `below`.
-fn scattered(n: u64, below: u64) -> u64 {
+pub(crate) fn scattered(n: u64, below: u64) -> u64 {
     let x = (n.wrapping_add(1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (x ^ (x >> 32)) % below
@@ -36,7 +36,7 @@ fn base26(mut n: u64) -> String {
     text
 }
 
-async fn load(client: &mut Client, name: &str, documents: u64, make: impl Fn(u64) -> Document) {
+pub(crate) async fn load(client: &mut Client, name: &str, documents: u64, make: impl Fn(u64) -> Document) {
     let mut next = 0;
     while next < documents {
         let batch: Vec<Document> = (next..(next + BATCH).min(documents)).map(&make).collect();

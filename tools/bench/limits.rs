@@ -1,14 +1,16 @@
-//! What other clients notice of pipelines that explode: the tail of a point find, quiet and beside ten of them.
+//! What other clients notice of pipelines that explode: the tail of a point find, quiet and beside ten of them. What a group costs that
+//! spills.
 
 use crate::Settings;
+use crate::language;
 use crate::points::{find_times, load};
 use crate::process::Server;
-use crate::timing::Times;
+use crate::timing::{Times, since};
 use crate::traffic::Client;
 use document::{Document, array, doc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PIPELINES: usize = 10;
 const FINDERS: usize = 4;
@@ -42,6 +44,29 @@ pub(crate) async fn run(settings: &Settings) {
         beside.median(),
         quiet.median()
     );
+    spilled(settings.documents as u64 * 2).await;
+}
+
+/// A group of as many keys as documents, in memory and with room for a sixteenth of them or so, in turn.
+async fn spilled(documents: u64) {
+    println!("## a group of {documents} keys");
+    let node = Server::real("mongod", &[]);
+    let mut client = Client::connect(&node.address()).await;
+    let key = |n: u64| language::scattered(n, u64::MAX >> 2) as i64;
+    language::load(&mut client, "c", documents, |n| doc! { "_id": n as i64, "k": key(n), "v": 1 }).await;
+    let (mut whole, mut spilling) = (Times::default(), Times::default());
+    for _ in 0..3 {
+        for (bytes, times) in [(4i64 << 30, &mut whole), (16 << 20, &mut spilling)] {
+            let room = doc! { "setParameter": 1, "internalDocumentSourceGroupMaxMemoryBytes": bytes };
+            client.run("admin", room).await;
+            let stages = array![{ "$group": { "_id": "$k", "n": { "$sum": "$v" } } }, { "$count": "n" }];
+            let started = Instant::now();
+            client.run("bench", doc! { "aggregate": "c", "pipeline": stages, "cursor": {} }).await;
+            times.add(since(started));
+        }
+    }
+    let (whole, spilling) = (whole.median(), spilling.median());
+    println!("that spills: {:.1} times ({spilling:.0} ms beside {whole:.0}, goal 3 times)", spilling / whole);
 }
 
 /// A pipeline that makes a billion documents, or values, until its time is over.

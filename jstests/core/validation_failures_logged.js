@@ -39,4 +39,8 @@ const fails = {$expr: {$eq: [{$divide: [1, "$a"]}, 1]}};
 assert.commandWorked(db.runCommand({collMod: "c", validator: fails, validationAction: "warn"}));
 assert.commandWorked(db.c.insert({_id: 7, a: 0}));
 assert(logged({_id: 7, a: 0}));
+
+// A long document is shown by its beginning, so that no line is as long as it.
+assert.commandWorked(db.c.insert({_id: 8, a: 2, long: "x".repeat(100000)}));
+assert(logged((document) => String(document.$truncated).startsWith("{ _id: 8")));
 MongoRunner.stopMongod(conn);

@@ -15,6 +15,16 @@ pub fn beginning(d: Doc<'_>, bytes: usize) -> String {
     out
 }
 
+/// What [`document`] prints, cut to `bytes`, of which the last are dots then.
+pub fn excerpt(d: Doc<'_>, bytes: usize) -> String {
+    let mut text = beginning(d, bytes);
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes.saturating_sub(3)));
+        text.push_str("...");
+    }
+    text
+}
+
 fn append_beginning(out: &mut String, d: Doc<'_>, named: bool, bytes: usize) {
     let (open, close) = if named { ("{", "}") } else { ("[", "]") };
     out.push_str(open);
@@ -122,5 +132,7 @@ mod tests {
         }
         let long = doc! { "s": "x".repeat(1 << 20), "t": 1 }.to_doc_buf();
         assert!(beginning(long.doc(), 100).len() < 200);
+        assert_eq!(excerpt(long.doc(), 100), format!("{{ s: \"{}...", "x".repeat(91)));
+        assert_eq!(excerpt(d.doc(), whole.len()), whole);
     }
 }

@@ -223,12 +223,7 @@ fn shown(command: Doc<'_>) -> Document {
     if command.bytes().len() <= COMMAND_BYTES_MAX {
         return command.to_document();
     }
-    let mut excerpt = query::text::beginning(command, COMMAND_BYTES_MAX);
-    if excerpt.len() > COMMAND_BYTES_MAX {
-        excerpt.truncate(excerpt.floor_char_boundary(COMMAND_BYTES_MAX - 3));
-        excerpt.push_str("...");
-    }
-    let mut shown = doc! { "$truncated": excerpt };
+    let mut shown = doc! { "$truncated": query::text::excerpt(command, COMMAND_BYTES_MAX) };
     if let Some(comment) = command.get("comment") {
         shown.push("comment", comment.to_value());
     }

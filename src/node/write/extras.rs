@@ -143,6 +143,17 @@ pub fn check_case(node: &crate::Node, db: &str) -> Result<()> {
     }
 }
 
+/// Bytes of a document, and as many of what is said of it, that a line of the log shows.
+const LOGGED_BYTES_MAX: usize = 4096;
+
+/// What a line of the log shows of a document: of a long one `{$truncated: text}`.
+fn shown(d: Doc<'_>) -> Document {
+    match d.bytes().len() > LOGGED_BYTES_MAX {
+        true => doc! { "$truncated": query::text::excerpt(d, LOGGED_BYTES_MAX) },
+        false => d.to_document(),
+    }
+}
+
 impl crate::Node {
     /// Has logged what the operation has noted of documents that validators do not accept. The caller holds no latch.
     pub(super) fn log_validation_failures(&self, op: &crate::Operation) {
@@ -168,7 +179,8 @@ impl WriteUnit<'_> {
         let info = super::refusal::info(v.matcher.filter(), doc, &v.context);
         if v.logs {
             self.op.note_validation_failure(doc! {
-                "namespace": self.slot.ns.as_str(), "document": doc.to_document(), "errInfo": info.clone(),
+                "namespace": self.slot.ns.as_str(), "document": shown(doc),
+                "errInfo": shown(info.to_doc_buf().doc()),
             });
         }
         match v.refuses {

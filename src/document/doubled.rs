@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const COMPARED_MAX: usize = 16;
 
 /// The first name that has stood in the list before. Allocates nothing for up to 16 names.
-pub fn doubled<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn doubled<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut first = [""; COMPARED_MAX];
     let mut others = BTreeSet::new();
     for (at, name) in names.enumerate() {

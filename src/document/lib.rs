@@ -41,7 +41,7 @@ pub mod wildcard;
 pub mod writer;
 
 pub use collation::Collation;
-pub use doubled::{doubled, refuse_doubled};
+pub use doubled::refuse_doubled;
 pub use error::{Error, Result, codes, size_refused, wrong_type, wrong_types};
 pub use namespace::is_internal_database;
 pub use oid::ObjectId;

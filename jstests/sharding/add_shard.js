@@ -20,9 +20,12 @@ function set(name, filled) {
     return rs;
 }
 
-// With its data, under the set's name.
+// With its data, under the set's name. What it knows of sessions is of no cluster, unless it comes from this one.
 const brought = set("brought", "heirloom");
+const sessions = brought.getPrimary().getDB("config").system.sessions;
+assert.commandWorked(sessions.insert({_id: {id: UUID()}, lastUse: new Date()}));
 let reply = assert.commandWorked(add(brought.getURL()));
+assert.eq(0, sessions.find().itcount());
 assert.eq("brought", reply.shardAdded);
 assert.contains("brought", shards());
 assert.eq("brought", st.s.getDB("config").databases.findOne({_id: "heirloom"}).primary);

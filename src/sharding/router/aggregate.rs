@@ -353,7 +353,7 @@ impl PipelineCursor {
     ) -> Result<PipelineCursor> {
         let run = Run { limits: *task.router.limits.read(), ..Run::new(context) };
         let execution = Execution::new(pipeline, run)?;
-        let others = SubCursors::new(execution.run().account.clone());
+        let others = SubCursors::new(execution.run().account.clone(), task.body());
         Ok(PipelineCursor { merge, given: None, execution, others, ready: VecDeque::new(), ended: false })
     }
     /// What is open on shards for the pipeline, whose collection is `ns`.

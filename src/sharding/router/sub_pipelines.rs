@@ -18,7 +18,7 @@ use super::cluster::Cluster;
 use super::cursor::{Cursor, OpenOnShards};
 use super::output::Output;
 use super::task::Task;
-use document::{DocBuf, Document, Result, Value, bail, doc};
+use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::memory;
 use parking_lot::Mutex;
@@ -32,6 +32,8 @@ pub(super) struct SubCursors {
     kept: Mutex<Numbered>,
     /// What the stages that read them hold.
     account: Arc<Account>,
+    /// How the pipeline reads: its read concern and preference, which a getMore does not say.
+    reading: Document,
 }
 
 #[derive(Default)]
@@ -60,8 +62,10 @@ impl SubCursor {
 }
 
 impl SubCursors {
-    pub(super) fn new(account: Arc<Account>) -> SubCursors {
-        SubCursors { account, ..SubCursors::default() }
+    /// Of a pipeline whose command has this body.
+    pub(super) fn new(account: Arc<Account>, body: Doc<'_>) -> SubCursors {
+        let reading = take(body, &["readConcern", "$readPreference"]);
+        SubCursors { account, reading, ..SubCursors::default() }
     }
     /// About how many bytes of shards' replies wait in them.
     pub(super) fn held_bytes(&self) -> usize {
@@ -141,7 +145,7 @@ impl PipelineHost for RouterHost<'_, '_> {
         run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
-            let command = command(self.task, namespace, pipeline, let_values, run);
+            let command = command(self.task, self.others, namespace, pipeline, let_values, run);
             self.others.open(self.task, &namespace.db, command).await
         })
     }
@@ -170,6 +174,7 @@ impl PipelineHost for RouterHost<'_, '_> {
 /// A pipeline on any namespace as a command.
 fn command(
     task: &Task<'_>,
+    others: &SubCursors,
     namespace: &Namespace,
     pipeline: Vec<Value>,
     let_values: Vec<(String, Value)>,
@@ -186,7 +191,8 @@ fn command(
         command.push("let", literals);
     }
     command.push("runtimeConstants", constants_at(task, run.vars.now_ms));
-    command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern"]));
+    command.0.extend(take(task.body(), &["lsid", "maxTimeMS"]));
+    command.0.extend(others.reading.clone());
     // Named even where it is the simple one: the other collection's default does not count.
     let simple = doc! { "locale": "simple" };
     command.push("collation", run.collation.document().cloned().unwrap_or(simple));

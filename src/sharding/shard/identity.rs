@@ -6,7 +6,10 @@ use super::refresh::Refreshing;
 use super::{ddl, migration, persisted, range_deleter};
 use crate::chunk::ShardId;
 use crate::config::dedicated::CONFIG_SHARD;
+use crate::sessions;
 use document::{Doc, Document, ObjectId, Result, bail, doc, err};
+use node::Operation;
+use node::ddl::collections::drop_collection;
 use node::namespace::{DatabasePlacement, Placement};
 use node::observer::WriteObserver;
 use std::sync::atomic::Ordering;
@@ -128,10 +131,11 @@ impl ShardRole {
         }
     }
 
-    /// `_shardsvrAddShard`: this node is a shard from now on.
+    /// `_shardsvrAddShard`: this node is a shard from now on. What its set has said of sessions is of no cluster, and would be in
+    /// the way of the chunks that come, so that goes first.
     ///
     /// # Errors
-    /// InconsistentShardIdentity-like IllegalOperation (20) when it already is another.
+    /// IllegalOperation (20) when it already is another; those of writing here.
     pub async fn add_shard(&self, identity: Identity) -> Result<()> {
         if let Some(own) = self.identity()
             && (own.name != identity.name || own.cluster_id != identity.cluster_id)
@@ -142,6 +146,9 @@ impl ShardRole {
                 own.name,
                 own.cluster_id.hex()
             );
+        }
+        if self.identity().is_none() {
+            drop_collection(&self.node, &Operation::internal(), sessions::NS, false).await?;
         }
         self.local.put(VERSION_COLLECTION, &identity.to_document()).await?;
         self.assume(identity, true).await

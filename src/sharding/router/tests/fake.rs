@@ -37,6 +37,8 @@ pub(super) struct State {
     /// Before each statement this is asked which chunk moves now (a key in it) and where to.
     pub moves: Vec<Option<(i32, &'static str)>>,
     pub log: Vec<String>,
+    /// How each aggregation reads: the level of its read concern, empty where it has none, and the mode of its read preference.
+    pub readings: Vec<(String, String)>,
     /// The next replies that get lost after their command was executed.
     pub lost_replies: usize,
     /// Leases of ranges by shard, and the shard that grants none.
@@ -105,6 +107,7 @@ impl Fake {
             next_cursor: 1,
             moves: Vec::new(),
             log: Vec::new(),
+            readings: Vec::new(),
             lost_replies: 0,
             leases: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -136,6 +139,12 @@ impl Fake {
 }
 
 impl State {
+    fn note_reading(&mut self, call: &Call<'_>) {
+        if call.body.get("aggregate").is_some() {
+            let level = call.body.get_document("readConcern").and_then(|concern| concern.get_str("level"));
+            self.readings.push((level.unwrap_or("").to_string(), call.preference.mode.name().to_string()));
+        }
+    }
     /// The chunk that holds `x` moves to another shard, with its documents.
     pub(super) fn move_chunk(&mut self, x: i32, to: &str) {
         let key = self.table.key.clone();
@@ -462,6 +471,7 @@ impl Cluster for Fake {
     }
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallResult<DocBuf>> {
         let mut state = self.state.lock();
+        state.note_reading(&call);
         let reply = state.run(call.shard, call.body, call.sequence.map_or(&[], |(_, docs)| docs));
         let lost = state.lost_replies > 0;
         state.lost_replies = state.lost_replies.saturating_sub(1);

@@ -103,6 +103,20 @@ async fn what_a_union_has_open_is_closed_when_a_shard_fails() {
 }
 
 #[tokio::test]
+async fn what_a_get_more_opens_reads_as_its_command() {
+    let (fake, router) = cluster();
+    let mut command = of_nothing(vec![union()], 0);
+    command.push("readConcern", doc! { "level": "majority" });
+    command.push("$readPreference", doc! { "mode": "secondary" });
+    let (_, id) = cursor_of(&run(&router, command).await.unwrap());
+    let more = doc! { "getMore": Value::Int64(id), "collection": "c", "batchSize": 400 };
+    assert_eq!(cursor_of(&run(&router, more).await.unwrap()).0, 400);
+    // The shard that may have what the filter wants, and all of them for the union.
+    let readings = fake.state.lock().readings.clone();
+    assert_eq!(readings, vec![("majority".to_string(), "secondary".to_string()); 1 + SHARDS.len()]);
+}
+
+#[tokio::test]
 async fn a_lookup_reads_no_more_than_it_may_hold() {
     let (fake, router) = cluster();
     router.limits.write().lookup = 1000;

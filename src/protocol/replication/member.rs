@@ -1211,13 +1211,13 @@ impl Member {
     pub fn cancel_step_down(&mut self) {
         self.stepping_down = false;
     }
-    /// Steps down now.
-    /// The same, and this member does not stand for an election timeout, so that another can.
+    /// As [`Member::step_down`], and this member does not stand for an election timeout, so that another can.
     pub fn step_aside(&mut self, now: u64, offset: f64) -> Vec<Action> {
         let pause_ms = self.config.as_ref().map_or(0, |c| c.election_timeout_ms());
         self.freeze(now, pause_ms.div_ceil(1000));
         self.step_down(now, offset)
     }
+    /// Steps down now.
     pub fn step_down(&mut self, now: u64, offset: f64) -> Vec<Action> {
         self.become_follower(now, offset)
     }

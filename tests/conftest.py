@@ -80,6 +80,19 @@ class Process:
             time.sleep(0.01)
         raise AssertionError(f"{self.argv} never printed {what!r}:\n{self.text()[-4000:]}")
 
+    def listening_port(self, seconds=20):
+        """The port of a server, from the line in which it says that it is ready."""
+        line = json.loads(self.wait_for("Waiting for connections", seconds))
+        assert (line["id"], line["c"]) == (23016, "NETWORK") and line["ctx"] in ("listener", "initandlisten", "mongosMain")
+        return line["attr"]["port"]
+
+    def resident_kib(self):
+        """How much of its memory is resident; 0 once it has ended."""
+        for line in pathlib.Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1])
+        return 0
+
     def stop(self, sig=signal.SIGINT, seconds=15):
         if self.child.poll() is None:
             self.child.send_signal(sig)
@@ -97,6 +110,16 @@ class Process:
             self.child.kill()
         self.child.wait()
         self.out.close()
+
+
+def mongod(workdir, processes, *options, name="node", port=0):
+    """A mongod with a data directory of its own, which may be there already; answers the process and the port it listens on."""
+    data = pathlib.Path(workdir) / name
+    data.mkdir(exist_ok=True)
+    argv = [BIN / "mongod", "--dbpath", data, "--port", port, "--bind_ip", "127.0.0.1", *options]
+    process = Process(argv, pathlib.Path(workdir) / f"{name}-{time.monotonic_ns()}.log")
+    processes.append(process)
+    return process, process.listening_port()
 
 
 class Cluster(Process):

@@ -16,7 +16,7 @@ from bson.min_key import MinKey
 from conftest import BIN, Process, pause, until
 from status_watch import StatusWatch
 from test_kills import Separate
-from test_processes import initiate, listening_port
+from test_processes import initiate
 from test_show_moves import inconsistencies, quicken, routers
 from workload import Run
 
@@ -95,7 +95,7 @@ def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, 
     late = Process([BIN / "mongod", "--shardsvr", "--replSet", "late", "--port", 0, "--bind_ip", "127.0.0.1", "--dbpath", workdir / "late",
                     "--setParameter", "enableTestCommands=1", "--setParameter", "orphanCleanupDelaySecs=0"], workdir / "late.log")
     processes.append(late)
-    port = listening_port(late)
+    port = late.listening_port()
     initiate(port)
     client.admin.command("addShard", f"late/localhost:{port}")
     until(lambda: compliant(client, run.ns) and client.config.chunks.count_documents({"shard": "late"}), EVEN_SECONDS)

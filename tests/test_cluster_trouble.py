@@ -83,6 +83,7 @@ class Sets:
 
 @pytest.fixture
 def sets_of_three(workdir, processes):
+    """Two shards and a config server of three members each, every member a process, and two routers."""
     made = Sets(workdir, processes)
     yield made
     made.close()

@@ -9,14 +9,13 @@ so that they hold on a busy machine with debug binaries; what was measured is pr
 
 import collections
 import os
-import pathlib
 import re
 import threading
 import time
 
 import pymongo
 import pytest
-from conftest import BIN, Process, until
+from conftest import mongod, until
 from hostile_requests import DATABASE, Hostile, fill
 from raw_connection import Raw, message
 
@@ -40,22 +39,9 @@ def node(workdir, processes):
     """Starts a node that may hold so many MiB; returns its process and its port."""
 
     def start(limit_mib, *options):
-        data = pathlib.Path(workdir) / "hostile"
-        data.mkdir()
-        argv = [BIN / "mongod", "--dbpath", data, "--port", "0", "--setParameter", f"processMemoryLimitMB={limit_mib}", *options]
-        process = Process(argv, pathlib.Path(workdir) / "hostile.log")
-        processes.append(process)
-        line = process.wait_for("Waiting for connections")
-        return process, int(re.search(r'"port":(\d+)', line).group(1))
+        return mongod(workdir, processes, "--setParameter", f"processMemoryLimitMB={limit_mib}", *options, name="hostile")
 
     return start
-
-
-def resident_kib(pid):
-    for line in open(f"/proc/{pid}/status"):
-        if line.startswith("VmRSS"):
-            return int(line.split()[1])
-    return 0
 
 
 class Attack:
@@ -68,13 +54,10 @@ class Attack:
         self.late, self.outliers = collections.Counter(), []
         self.before = self.peak = 0
 
-    def resident(self):
-        return resident_kib(self.process.child.pid)
-
     def run(self):
         print(f"\nseed {SEED}")
         self.quiet[DATABASE].c.aggregate([{"$unwind": "$x"}]).to_list()
-        self.before = self.resident()
+        self.before = self.process.resident_kib()
         self.end = time.monotonic() + SECONDS
         threads = [threading.Thread(target=self.client, args=[n]) for n in range(CLIENTS)]
         for t in threads:
@@ -84,7 +67,7 @@ class Attack:
                 began = time.monotonic()
                 raw.ask({"ping": 1})
                 self.pings.append(time.monotonic() - began)
-                self.peak = max(self.peak, self.resident())
+                self.peak = max(self.peak, self.process.resident_kib())
                 assert self.process.child.poll() is None, self.process.text()[-3000:]
                 time.sleep(0.05)
 
@@ -128,9 +111,9 @@ class Attack:
     def report(self):
         self.pings.sort()
         began = time.monotonic()
-        while self.resident() > self.before + 200 * 1024 and time.monotonic() - began < 15:
+        while self.process.resident_kib() > self.before + 200 * 1024 and time.monotonic() - began < 15:
             time.sleep(0.1)
-        after = self.resident()
+        after = self.process.resident_kib()
         print(f"{sum(self.counts.values())} operations; ping p50 {self.pings[len(self.pings) // 2] * 1000:.0f} ms, worst {self.pings[-1] * 1000:.0f} ms; "
               f"resident {self.before >> 10} MiB before, {self.peak >> 10} at most, {after >> 10} after")
         print("slowest:", {k: f"{v:.2f} s" for k, v in sorted(self.slowest.items(), key=lambda i: -i[1])[:12]})
@@ -182,7 +165,7 @@ def test_data_that_fills_the_memory_is_refused_and_can_be_deleted(node):
             inserted += 1
         except pymongo.errors.BulkWriteError as e:
             refused = e.details["writeErrors"][0]["code"]
-        peak = max(peak, resident_kib(process.child.pid) >> 10)
+        peak = max(peak, process.resident_kib() >> 10)
     print(f"\n{inserted} MB of data; resident {peak} MiB at most")
     assert refused == 146
     # On a busy machine what requests took is given back late.
@@ -191,7 +174,7 @@ def test_data_that_fills_the_memory_is_refused_and_can_be_deleted(node):
         # The refused request and what the allocator kept may have been given back since: this fills that again.
         for n in range(1, 161):
             data.update_one({"_id": n}, {"$set": {"more": "x" * 100_000}})
-            peak = max(peak, resident_kib(process.child.pid) >> 10)
+            peak = max(peak, process.resident_kib() >> 10)
     assert grown.value.code == 146
     assert peak < FULL_MIB + 150
     assert data.find_one({"_id": 1}, {"_id": 1}) == {"_id": 1}
@@ -205,4 +188,4 @@ def test_data_that_fills_the_memory_is_refused_and_can_be_deleted(node):
             return False
 
     until(is_writable, what="deleting makes room")
-    until(lambda: resident_kib(process.child.pid) >> 10 < FULL_MIB * 3 // 4, what="memory comes back")
+    until(lambda: process.resident_kib() >> 10 < FULL_MIB * 3 // 4, what="memory comes back")

@@ -1,8 +1,6 @@
 """What a node holds of messages that are not there whole, or that grow when they are unpacked: no more than its budget, and it
 answers others meanwhile."""
 
-import pathlib
-import re
 import struct
 import threading
 import time
@@ -10,7 +8,7 @@ import time
 import bson
 import pymongo
 import pytest
-from conftest import BIN, Process, until
+from conftest import mongod, until
 from raw_connection import COMPRESSED, Raw, compressed, framed, message
 
 SENDERS, BOMBS = 50, 60
@@ -24,10 +22,7 @@ PING_SECONDS_MAX, SECONDS = 5, 120
 
 @pytest.fixture
 def node(workdir, processes):
-    (pathlib.Path(workdir) / "data").mkdir()
-    process = Process([BIN / "mongod", "--dbpath", pathlib.Path(workdir) / "data", "--port", "0"], pathlib.Path(workdir) / "node.log")
-    processes.append(process)
-    return process, int(re.search(r'"port":(\d+)', process.wait_for("Waiting for connections")).group(1))
+    return mongod(workdir, processes)
 
 
 class Watch:
@@ -41,8 +36,7 @@ class Watch:
         self.thread = threading.Thread(target=self.run)
 
     def resident_mib(self):
-        status = pathlib.Path(f"/proc/{self.process.child.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) // 1024
+        return self.process.resident_kib() // 1024
 
     def run(self):
         try:

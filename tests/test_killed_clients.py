@@ -7,9 +7,7 @@ the last, no operation of theirs is under way and no lock is held, and the memor
 """
 
 import os
-import pathlib
 import random
-import re
 import socket
 import struct
 import threading
@@ -18,7 +16,7 @@ import time
 import bson
 import pymongo
 import pytest
-from conftest import BIN, Process, until
+from conftest import mongod, until
 from raw_connection import framed, message
 
 CLIENTS = 64
@@ -29,13 +27,8 @@ SEED = int(os.environ.get("TESSERA_KILLED_SEED", "11"))
 
 @pytest.fixture
 def node(workdir, processes):
-    data = pathlib.Path(workdir) / "killed"
-    data.mkdir()
-    argv = [BIN / "mongod", "--dbpath", data, "--port", "0", "--replSet", "rs", "--setParameter", "transactionLifetimeLimitSeconds=3"]
-    process = Process(argv, pathlib.Path(workdir) / "killed.log")
-    processes.append(process)
-    line = process.wait_for("Waiting for connections")
-    port = int(re.search(r'"port":(\d+)', line).group(1))
+    options = ["--replSet", "rs", "--setParameter", "transactionLifetimeLimitSeconds=3"]
+    process, port = mongod(workdir, processes, *options, name="killed")
     client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
     client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
     until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
@@ -84,11 +77,6 @@ def die(port, chance, n):
         time.sleep(chance.random() ** 3)
 
 
-def resident_kib(pid):
-    with open(f"/proc/{pid}/status") as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-
 def left(client):
     """Operations of clients that have died, and who holds or waits for a lock."""
     shown = client.admin.aggregate([{"$currentOp": {"allUsers": True, "idleSessions": False}}])
@@ -103,7 +91,7 @@ def test_nothing_is_left_of_clients_that_die(node):
     client.killed.c.insert_many([{"_id": i, "x": list(range(200)), "s": "s" * 500} for i in range(100)])
     client.killed.create_collection("capped", capped=True, size=65536)
     client.killed.capped.insert_one({})
-    before = resident_kib(process.child.pid)
+    before = process.resident_kib()
     numbers, lock, end, failures = iter(range(1 << 30)), threading.Lock(), time.monotonic() + SECONDS, []
     count = 0
 
@@ -137,8 +125,8 @@ def test_nothing_is_left_of_clients_that_die(node):
         client.killed.command({"drop": name, "maxTimeMS": 10000})
     # What reads in the past may ask for is kept for minutes, up to a bound of its own.
     client.admin.command("setParameter", 1, minSnapshotHistoryWindowInSeconds=0)
-    until(lambda: resident_kib(process.child.pid) < before + 200 * 1024, what="memory comes back")
-    print(f"\n{count} clients died; quiet {took:.1f} s after; resident {before >> 10} MiB before, {resident_kib(process.child.pid) >> 10} after")
+    until(lambda: process.resident_kib() < before + 200 * 1024, what="memory comes back")
+    print(f"\n{count} clients died; quiet {took:.1f} s after; resident {before >> 10} MiB before, {process.resident_kib() >> 10} after")
 
 
 def end_cursors(client):

@@ -18,7 +18,7 @@ from conftest import BIN, Process, pause
 from pymongo import errors
 from pymongo.read_concern import ReadConcern
 from test_exactly_once import NAMES, run_round, sharded
-from test_processes import initiate, listening_port
+from test_processes import initiate
 
 SECONDS = float(os.environ.get("TESSERA_KILL_SECONDS", "8"))
 SEED = int(os.environ.get("TESSERA_KILL_SEED", "0")) or random.randrange(1 << 30)
@@ -55,7 +55,7 @@ class Separate:
             (self.workdir / name).mkdir(exist_ok=True)
             argv += ["--dbpath", self.workdir / name, *self.parameters]
         process = Process(argv, self.workdir / f"{name}-{time.monotonic_ns()}.log", self.environments.get(name))
-        port = listening_port(process)
+        port = process.listening_port()
         self.running[name] = (process, port, program, options)
         return port
 

@@ -18,7 +18,7 @@ from pymongo import errors
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 from test_kills import Separate, settled
-from test_processes import initiate, listening_port
+from test_processes import initiate
 from trouble import Lossy, Network, Set, wait
 
 SECONDS = float(os.environ.get("TESSERA_APPEND_SECONDS", "6"))
@@ -144,7 +144,7 @@ def test_a_set_of_one_under_kills(workdir, processes):
     def start(port):
         argv = [BIN / "mongod", "--replSet", "rs", "--port", port, "--bind_ip", "127.0.0.1", "--dbpath", data]
         processes.append(Process(argv, workdir / f"{time.monotonic_ns()}.log"))
-        return listening_port(processes[-1])
+        return processes[-1].listening_port()
 
     port = start(0)
     initiate(port)

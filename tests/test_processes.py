@@ -12,18 +12,9 @@ import time
 import bson
 import pymongo
 import pytest
-from conftest import BIN, ROOT, Process, free_ports
+from conftest import BIN, ROOT, Process, free_ports, mongod
 from pymongo.write_concern import WriteConcern
 from raw_connection import Raw
-
-
-def mongod(workdir, processes, *options, name="node", port=0):
-    """A mongod with a data directory of its own; answers the process and the port it listens on."""
-    data = workdir / name
-    data.mkdir(exist_ok=True)
-    process = Process([BIN / "mongod", "--dbpath", data, "--port", port, "--bind_ip", "127.0.0.1", *options], workdir / f"{name}-{time.monotonic_ns()}.log")
-    processes.append(process)
-    return process, listening_port(process)
 
 
 def with_small_files(argv, mebibytes):
@@ -40,12 +31,6 @@ def fill_until_lost(collection):
             written.append(i)
     assert isinstance(caught.value, pymongo.errors.ConnectionFailure) or caught.value.code == 6, caught.value
     return written
-
-
-def listening_port(process):
-    line = json.loads(process.wait_for("Waiting for connections"))
-    assert (line["id"], line["c"]) == (23016, "NETWORK") and line["ctx"] in ("listener", "initandlisten", "mongosMain")
-    return line["attr"]["port"]
 
 
 def run(*argv, seconds=20):
@@ -130,7 +115,7 @@ def test_failing_disk_ends_with_14_and_acknowledges_nothing_more(workdir, proces
     argv = [BIN / "mongod", "--dbpath", data, "--port", 0, "--bind_ip", "127.0.0.1"]
     process = Process(with_small_files(map(str, argv), 8), workdir / "limited.log")
     processes.append(process)
-    client = pymongo.MongoClient("127.0.0.1", listening_port(process), journal=True, retryWrites=False)
+    client = pymongo.MongoClient("127.0.0.1", process.listening_port(), journal=True, retryWrites=False)
     written = fill_until_lost(client.test.c)
     assert len(written) > 3
     assert process.child.wait(10) == 14
@@ -238,7 +223,7 @@ def test_configuration_files_of_both_forms(workdir, processes):
         (workdir / f"{form}.conf").write_text(text.format(data=data, port=port))
         process = Process([BIN / "mongod", "--config", workdir / f"{form}.conf"], workdir / f"{form}.log")
         processes.append(process)
-        assert listening_port(process) == port
+        assert process.listening_port() == port
         client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
         assert client.admin.command("getCmdLineOpts")["parsed"]["replication"]["replSet" if form == "ini" else "replSetName"] == "rs0"
 
@@ -282,7 +267,7 @@ def test_cluster_of_separate_processes_survives_restarts(workdir, processes):
         shards.append((process, port))
     router = Process([BIN / "mongos", "--configdb", f"cfg/localhost:{config_port}", "--port", 0, "--bind_ip", "127.0.0.1"], workdir / "mongos.log")
     processes.append(router)
-    client = pymongo.MongoClient("127.0.0.1", listening_port(router))
+    client = pymongo.MongoClient("127.0.0.1", router.listening_port())
     for i, (_, port) in enumerate(shards):
         assert client.admin.command("addShard", f"s{i}/localhost:{port}")["shardAdded"] == f"s{i}"
     client.admin.command("shardCollection", "d.c", key={"_id": "hashed"})

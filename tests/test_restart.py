@@ -8,7 +8,6 @@ machine with debug binaries; what was measured is printed.
 import json
 import os
 import pathlib
-import re
 import signal
 import threading
 import time
@@ -40,8 +39,7 @@ class Node:
         log = self.workdir / f"{self.starts}.log"
         self.process = Process([BIN / "mongod", "--dbpath", self.workdir / "data", "--port", "0"], log)
         self.processes.append(self.process)
-        line = self.process.wait_for("Waiting for connections", 10 * START_SECONDS_MAX)
-        self.port = int(re.search(r'"port":(\d+)', line).group(1))
+        self.port = self.process.listening_port(10 * START_SECONDS_MAX)
         return time.monotonic() - began
 
     def client(self):

@@ -10,7 +10,7 @@ import time
 import pytest
 from conftest import BIN, Process, free_ports
 from pymongo import MongoClient, errors
-from test_cluster_trouble import MAJORITY, Sets, patiently
+from test_cluster_trouble import MAJORITY, patiently, sets_of_three  # noqa: F401 - a fixture
 from trouble import divided, wait
 
 
@@ -89,14 +89,6 @@ def test_a_shard_that_is_down_fails_only_what_needs_it(up, newcomer):
         client.there.c.find_one()
 
 
-@pytest.fixture
-def sets(workdir, processes):
-    """Two shards and a config server of three members each, every member a process, and two routers."""
-    made = Sets(workdir, processes)
-    yield made
-    made.close()
-
-
 class Writer(threading.Thread):
     """Inserts documents, now on one shard and then on the other, each until a majority has acknowledged it."""
 
@@ -118,7 +110,8 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.timeout(600)
-def test_a_driver_goes_on_over_kills_of_primaries_and_a_step_down_and_nothing_is_lost(sets):
+def test_a_driver_goes_on_over_kills_of_primaries_and_a_step_down_and_nothing_is_lost(sets_of_three):
+    sets = sets_of_three
     divided(sets.client(), "d.c", 0)
     writers = [Writer(sets.through_both(serverSelectionTimeoutMS=20000), i) for i in range(2)]
     for writer in writers:

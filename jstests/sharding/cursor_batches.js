@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, openCursors, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const coll = freshCollection(db, "cursor_batches", {x: 1}, [{x: 0}], [first, second]);
@@ -13,12 +13,7 @@ for (let x = -50; x < 50; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }
 
-function openOnShards() {
-    return [first, second].map((name) => {
-        const status = shardConnection(db, name).adminCommand({serverStatus: 1});
-        return Number(status.metrics.cursor.open.total);
-    }).reduce((a, b) => a + b);
-}
+const openOnShards = () => openCursors(shardConnection(db, first), shardConnection(db, second));
 const before = openOnShards();
 
 let cursor = assert.commandWorked(testDB.runCommand({find: "c", batchSize: 0})).cursor;

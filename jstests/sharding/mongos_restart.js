@@ -4,6 +4,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {openCursors} from "jstests/sharding/libs/cluster.js";
+
 const st = new ShardingTest({shards: 2, mongos: 1});
 const [first, second] = [st.shard0.shardName, st.shard1.shardName];
 const ns = "r.c";
@@ -18,8 +20,7 @@ const lsid = {id: UUID()};
 const retried = {insert: "c", documents: [{_id: "r", x: 5}], lsid: lsid, txnNumber: NumberLong(1)};
 assert.commandWorked(st.s.getDB("r").runCommand(retried));
 const cursor = st.s.getDB("r").runCommand({find: "c", batchSize: 2}).cursor;
-const openOnShards = () => [st.shard0, st.shard1].map(
-    (shard) => Number(shard.adminCommand({serverStatus: 1}).metrics.cursor.open.total)).reduce((a, b) => a + b);
+const openOnShards = () => openCursors(st.shard0, st.shard1);
 assert.gt(openOnShards(), 0);
 const before = st.s.getDB("config").databases.find().sort({_id: 1}).toArray();
 

@@ -5,6 +5,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {openCursors} from "jstests/sharding/libs/cluster.js";
+
 const st = new ShardingTest({shards: 2});
 const db = st.s.getDB("cursors");
 const limit = (megabytes) => assert.commandWorked(st.s.adminCommand({setParameter: 1, processMemoryLimitMB: megabytes}));
@@ -18,8 +20,8 @@ const holding = [
     {aggregate: "c", pipeline: [{$sort: {s: -1}}], cursor: {batchSize: 1}},
     {aggregate: "c", pipeline: [{$group: {_id: "$s"}}], cursor: {batchSize: 1}},
 ];
-const open = () => st.s.adminCommand({serverStatus: 1}).metrics.cursor.open.total;
-const onShards = () => [st.shard0, st.shard1].map(shard => shard.adminCommand({serverStatus: 1}).metrics.cursor.open.total);
+const open = () => openCursors(st.s);
+const onShards = () => openCursors(st.shard0, st.shard1);
 const before = open();
 
 // Shards that are asked for little send little.
@@ -46,5 +48,5 @@ assert.commandFailedWithCode(db.runCommand({getMore: ids[0], collection: "c", ba
 assert.commandFailedWithCode(db.runCommand({getMore: ids[0], collection: "c", batchSize: 1}), ErrorCodes.CursorNotFound);
 limit(0);
 assert.commandWorked(db.runCommand({killCursors: "c", cursors: ids}));
-assert.soon(() => onShards().every(n => n == 0), () => "cursors are left on the shards: " + tojson(onShards()));
+assert.soon(() => onShards() === 0, () => `${onShards()} cursors are left on the shards`);
 st.stop();

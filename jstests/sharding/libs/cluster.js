@@ -32,6 +32,12 @@ export function configConnection(db) {
     return new Mongo(map.config.split("/").pop().split(",")[0]);
 }
 
+/** How many cursors are open on these servers together. */
+export function openCursors(...servers) {
+    const on = (server) => Number(assert.commandWorked(server.adminCommand({serverStatus: 1})).metrics.cursor.open.total);
+    return servers.map(on).reduce((a, b) => a + b);
+}
+
 /** An empty database of this name whose primary is the given shard (the first one unless said otherwise). */
 export function freshDatabase(db, name, primary) {
     const fresh = db.getSiblingDB(name);

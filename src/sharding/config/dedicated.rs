@@ -196,6 +196,9 @@ pub(super) struct Cleanup {
 }
 
 impl Cleanup {
+    pub(super) fn add_operations(&mut self, count: usize) {
+        self.under_way += count;
+    }
     pub(super) fn is_done(&self) -> bool {
         self.deletions == 0 && self.under_way == 0 && self.unknown.is_empty()
     }

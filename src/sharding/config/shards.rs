@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! addShard:  hello on the target -> its databases -> _addShard (identity) on it -> topology lock: check again, commit
-//! removeShard, repeated: started -> ongoing (the balancer drains) -> completed
+//! removeShard, repeated: started -> ongoing (the balancer drains) -> pendingDataCleanup (others do not know yet what
+//!           became of transactions that it coordinates) -> completed
 //! ```
 //! The databases are read before the identity is given and compared under the lock, so a database that a router
 //! creates meanwhile is a conflict that addShard sees.
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::remote::{Target, hosts, majority};
 use crate::routing::registry::Shard;
+use crate::shard::coordinator;
 use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
@@ -235,7 +237,7 @@ impl ConfigServer {
             left.describe_databases(&mut reply);
             return Ok(reply);
         }
-        let left = self.holdings(&shard.name)?;
+        let left = self.all_holdings(&shard).await?;
         if !left.is_empty() {
             let mut reply =
                 doc! { "msg": "draining ongoing", "state": "ongoing", "remaining": left.remaining() };
@@ -291,7 +293,7 @@ impl ConfigServer {
         if !shard.draining {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
-        let left = self.holdings(&shard.name)?;
+        let left = self.all_holdings(&shard).await?;
         if left.is_empty() && !left.cleanup.is_done() {
             return Ok(doc! { "state": "pendingDataCleanup", "shard": shard.name });
         }
@@ -315,7 +317,7 @@ impl ConfigServer {
         if !shard.draining {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
-        let left = self.holdings(&shard.name)?;
+        let left = self.all_holdings(&shard).await?;
         if !left.is_empty() || !left.cleanup.is_done() {
             let e = err!(REMOVE_SHARD_DRAINING_IN_PROGRESS, "Shard {} is not yet drained", shard.name);
             return Err(e.with_info(doc! { "remaining": left.remaining() }));
@@ -372,6 +374,23 @@ impl ConfigServer {
             CONFIG_SHARD => self.cease_to_be_a_shard().await,
             _ => Ok(()),
         }
+    }
+
+    /// What the catalog says that a shard holds, and once that is nothing, what the shard says: of the transactions that it coordinates
+    /// another shard may not have heard, whose part would stay prepared for ever. Those that it only takes part in hold its chunks back.
+    ///
+    /// # Errors
+    /// Those of asking the shard, HostUnreachable (6) where it is silent.
+    async fn all_holdings(&self, shard: &Shard) -> Result<Holdings> {
+        let mut left = self.holdings(&shard.name)?;
+        if left.is_empty() && shard.name != CONFIG_SHARD {
+            let (db, name) = storage::split_namespace(coordinator::COLLECTION);
+            let asked = self.remote.run(Target::Shard(&shard.name), db, doc! { "count": name }.to_doc_buf());
+            let reply = self.remote.while_heard(&shard.host, asked).await?;
+            let coordinated = reply.get("n").and_then(|n| n.as_i64()).unwrap_or(0);
+            left.cleanup.add_operations(usize::try_from(coordinated).unwrap_or(0));
+        }
+        Ok(left)
     }
 
     fn holdings(&self, shard: &str) -> Result<Holdings> {

@@ -20,6 +20,8 @@ struct Fakes {
     sizes: Mutex<BTreeMap<String, i64>>,
     got: Mutex<Vec<Document>>,
     refuse: Mutex<BTreeMap<String, Error>>,
+    /// How many transactions they coordinate.
+    coordinated: Mutex<i64>,
     /// The cluster time that their replies bring.
     time: Mutex<Option<Timestamp>>,
 }
@@ -49,6 +51,7 @@ impl Transport for Fakes {
                         known.iter().map(|(n, s)| doc! { "name": n.as_str(), "sizeOnDisk": *s }).collect();
                     doc! { "databases": list }
                 }
+                "count" => doc! { "n": *self.coordinated.lock() },
                 "_shardsvrGetStatsForBalancing" => {
                     let size = self.sizes.lock().get(host).copied().unwrap_or(0);
                     let all = command.get_array("collections").unwrap();
@@ -551,6 +554,27 @@ async fn a_shard_is_drained_before_it_goes_and_the_last_one_stays() {
     c.run(primary).await.unwrap();
     assert_eq!(state(&c.run(doc! { "_configsvrRemoveShard": "a" }).await.unwrap()), "completed");
     assert_eq!(c.config.catalog().shards().len(), 1);
+}
+
+#[tokio::test]
+async fn a_shard_stays_while_others_may_need_the_decisions_that_it_has_made() {
+    let c = Cluster::sharded().await;
+    c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
+    *c.shards.coordinated.lock() = 2;
+    let pending = c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
+    assert_eq!(pending.get_str("state"), Some("pendingDataCleanup"));
+    assert_eq!(pending.get_i64("pendingOperations"), Some(2));
+    let status = c.run(doc! { "_configsvrShardDrainingStatus": "b" }).await.unwrap();
+    assert_eq!(status.get_str("state"), Some("pendingDataCleanup"));
+    let early = c.run(doc! { "_configsvrCommitShardRemoval": "b" }).await;
+    assert_eq!(code(early), codes::REMOVE_SHARD_DRAINING_IN_PROGRESS);
+    // Nor does it go while nobody knows.
+    c.shards.refuse.lock().insert("count".to_string(), err!(HOST_UNREACHABLE, "b is down"));
+    assert_eq!(code(c.run(doc! { "_configsvrRemoveShard": "b" }).await), codes::HOST_UNREACHABLE);
+    c.shards.refuse.lock().clear();
+    *c.shards.coordinated.lock() = 0;
+    let done = c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
+    assert_eq!(done.get_str("state"), Some("completed"));
 }
 
 #[tokio::test]

@@ -37,7 +37,10 @@ pub(crate) async fn run(settings: &Settings) {
         w.string("find", "c");
         w.document_with("filter", |w| w.i32("group", -1));
     });
-    println!("scan with one predicate: {:.0} ns of server CPU a document (goal 180)", scan.await * 1000.0 / n);
+    println!(
+        "scan with one predicate: {:.0} ns of server CPU a document (goal 180)",
+        scan.await * 1000.0 / n
+    );
     let keyed = cpu_of(&node, &mut client, |w| {
         w.string("aggregate", "c");
         w.array_with("pipeline", |w| {

@@ -94,6 +94,7 @@ const CHUNKS: ActionSet = set(&[
     SplitVector,
     RefineCollectionShardKey,
     ReshardCollection,
+    UnshardCollection,
 ]);
 const RESTORED: ActionSet = set(&[
     BypassDocumentValidation,

@@ -108,7 +108,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("abortReshardCollection commitReshardCollection cleanupReshardCollection moveCollection", "egc*"),
     ("abortMoveCollection untrackUnshardedCollection", "egc*"),
-    ("unshardCollection abortUnshardCollection", "e"),
+    ("unshardCollection abortUnshardCollection", "egc*"),
     ("createUnsplittableCollection", "waoWAs*"),
     (
         "transitionFromDedicatedConfigServer transitionToDedicatedConfigServer startTransitionToDedicatedConfigServer \

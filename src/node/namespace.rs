@@ -377,7 +377,7 @@ impl Slot {
         self.within(timeout, self.intent.clone().read_owned()).await
     }
     /// Takes the intent lock exclusively; fails with LockTimeout (24) after `timeout`.
-    pub async fn intent_exclusive(
+    pub(crate) async fn intent_exclusive(
         &self,
         timeout: Duration,
     ) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {

@@ -73,7 +73,7 @@ impl Node {
             self.admit(op).await?;
             let mut held = Vec::with_capacity(slots.len());
             for slot in slots {
-                held.push(op.locking(slot.intent_exclusive(LOCK_WAIT)).await??);
+                held.push(op.locking(self.intent_exclusive(slot, LOCK_WAIT)).await??);
             }
             match attempt()? {
                 Met::Data(done) => return Ok(done),

@@ -270,7 +270,7 @@ pub async fn fork_database(
         let targets = plan_fork(node, from, to, replace)?.targets();
         let mut held = Vec::with_capacity(targets.len());
         for ns in &targets {
-            held.push(op.locking(node.namespaces.slot(ns).intent_exclusive(LOCK_WAIT)).await??);
+            held.push(op.locking(node.intent_exclusive(&node.namespaces.slot(ns), LOCK_WAIT)).await??);
         }
         let plan = || {
             let plan = plan_fork(node, from, to, replace)?;

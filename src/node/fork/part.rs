@@ -87,7 +87,7 @@ pub async fn fork_part(node: &Node, op: &Operation, order: &ForkOrder) -> Result
     }
     let mut held = Vec::with_capacity(there.len());
     for ns in &there {
-        held.push(op.locking(node.namespaces.slot(ns).intent_exclusive(LOCK_WAIT)).await??);
+        held.push(op.locking(node.intent_exclusive(&node.namespaces.slot(ns), LOCK_WAIT)).await??);
     }
     let plan = || order.plan(node).map(|plan| (plan.namespaces(), plan));
     let run = |unit: &mut WideUnit<'_>, plan: Plan| {

@@ -52,7 +52,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use storage::CollectionView;
 use storage::log::{Appended, OpTime};
-use tokio::sync::{OwnedRwLockReadGuard, watch};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, watch};
+
+/// How many of the transactions that hold a lock an error names.
+const HOLDERS_SHOWN: usize = 3;
 
 /// The transactions of a node.
 #[derive(Default)]
@@ -134,6 +137,37 @@ impl Transactions {
     /// Those that have not ended.
     pub fn open(&self) -> Vec<Arc<Transaction>> {
         self.open.lock().values().cloned().collect()
+    }
+    /// Who holds the intent lock of a namespace, for the error of one who has waited in vain.
+    fn holders(&self, ns: &str) -> String {
+        let holds = |t: &Arc<Transaction>| t.state.lock().intents.contains_key(ns);
+        let named = |t: Arc<Transaction>| {
+            format!("transaction {} of session {}", t.number, document::uuid::to_string(&t.session.id))
+        };
+        let held: Vec<String> =
+            self.open().into_iter().filter(holds).map(named).take(HOLDERS_SHOWN).collect();
+        match held.is_empty() {
+            true => "a change of the catalog".to_string(),
+            false => held.join(", "),
+        }
+    }
+}
+
+impl Node {
+    /// Takes the intent lock of a namespace exclusively.
+    ///
+    /// # Errors
+    /// LockTimeout (24) after `timeout`, which says who holds it.
+    pub async fn intent_exclusive(
+        &self,
+        slot: &Slot,
+        timeout: Duration,
+    ) -> Result<OwnedRwLockWriteGuard<()>> {
+        let locked = slot.intent_exclusive(timeout).await;
+        locked.map_err(|mut e| {
+            e.message += &format!("; it is held by {}", self.transactions.holders(&slot.ns));
+            e
+        })
     }
 }
 
@@ -256,10 +290,7 @@ impl Transaction {
         if self.only_reads || self.state.lock().intents.contains_key(&slot.ns) {
             return Ok(());
         }
-        let guard = match self.lock_timeout {
-            Some(timeout) => op.locking(slot.intent_shared(timeout)).await??,
-            None => op.locking(slot.intent_shared(Duration::MAX)).await??,
-        };
+        let guard = op.locking(slot.intent_shared(self.lock_timeout.unwrap_or(Duration::MAX))).await??;
         self.state.lock().intents.entry(slot.ns.clone()).or_insert(guard);
         Ok(())
     }

@@ -703,3 +703,22 @@ async fn a_repetition_waits_for_what_is_prepared() {
     assert_eq!(waiting.await.unwrap().unwrap().get_i64("n"), Some(1));
     assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
 }
+
+#[tokio::test]
+async fn who_waits_in_vain_for_a_lock_is_told_who_holds_it() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    let slot = node.namespaces.slot("t.c");
+    let refused = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap_err();
+    assert_eq!(refused.code, codes::LOCK_TIMEOUT);
+    let held = "Unable to acquire lock on 't.c' within 5ms; it is held by transaction 1 of session \
+                01010101-0101-0101-0101-010101010101";
+    assert_eq!(refused.message, held);
+    a.commit().await.unwrap();
+    let changing = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap();
+    let refused = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap_err();
+    assert!(refused.message.ends_with("; it is held by a change of the catalog"), "{}", refused.message);
+    drop(changing);
+}

@@ -126,7 +126,8 @@ impl Ddl {
         let until = Instant::now() + WAIT;
         let mut ended = Vec::with_capacity(slots.len());
         for slot in slots {
-            ended.push(slot.intent_exclusive(until.saturating_duration_since(Instant::now())).await?);
+            let left = until.saturating_duration_since(Instant::now());
+            ended.push(self.role.node.intent_exclusive(&slot, left).await?);
         }
         Ok(ended)
     }

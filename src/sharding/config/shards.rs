@@ -385,7 +385,7 @@ impl ConfigServer {
         let mut left = self.holdings(&shard.name)?;
         if left.is_empty() && shard.name != CONFIG_SHARD {
             let (db, name) = storage::split_namespace(coordinator::COLLECTION);
-            let asked = self.remote.run(Target::Shard(&shard.name), db, doc! { "count": name }.to_doc_buf());
+            let asked = self.remote.run(Target::Host(&shard.host), db, doc! { "count": name }.to_doc_buf());
             let reply = self.remote.while_heard(&shard.host, asked).await?;
             let coordinated = reply.get("n").and_then(|n| n.as_i64()).unwrap_or(0);
             left.cleanup.add_operations(usize::try_from(coordinated).unwrap_or(0));

@@ -297,6 +297,16 @@ fn check_one_type(d: Doc<'_>) -> Result<()> {
 }
 
 impl Schema {
+    fn parse_properties(&mut self, of: Doc<'_>) -> Result<()> {
+        for p in of {
+            let schema = Schema::parse(document(&p)?)?;
+            match self.properties.get_mut(p.name()) {
+                Some(others) => others.push(schema),
+                None => self.properties.push(p.name().to_string(), vec![schema]),
+            }
+        }
+        Ok(())
+    }
     /// # Errors
     /// BadValue, FailedToParse, TypeMismatch for a schema that is none.
     pub fn parse(d: Doc<'_>) -> Result<Schema> {
@@ -314,15 +324,7 @@ impl Schema {
                 }
                 "encryptMetadata" => {}
                 "required" => s.required = names(&e)?,
-                "properties" => {
-                    for p in document(&e)? {
-                        let schema = Schema::parse(document(&p)?)?;
-                        match s.properties.get_mut(p.name()) {
-                            Some(others) => others.push(schema),
-                            None => s.properties.push(p.name().to_string(), vec![schema]),
-                        }
-                    }
-                }
+                "properties" => s.parse_properties(document(&e)?)?,
                 "patternProperties" => {
                     for p in document(&e)? {
                         s.pattern_properties

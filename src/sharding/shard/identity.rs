@@ -147,17 +147,22 @@ impl ShardRole {
                 own.cluster_id.hex()
             );
         }
-        if self.identity().is_none() {
+        // One request at a time: what has come since another one made a shard of this node is the cluster's.
+        let _one = self.assuming.lock().await;
+        if self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })?.is_none() {
             drop_collection(&self.node, &Operation::internal(), sessions::NS, false).await?;
         }
         self.local.put(VERSION_COLLECTION, &identity.to_document()).await?;
-        self.assume(identity, true).await
+        self.take_on(identity, true).await
     }
 
     /// Takes the identity on, and a shard's work where this is the primary.
     async fn assume(&self, identity: Identity, primary: bool) -> Result<()> {
-        // The document's observer calls this too; whoever comes second returns when the first is done.
+        // The document's observer calls this, and a request; whoever comes second returns when the first is done.
         let _one = self.assuming.lock().await;
+        self.take_on(identity, primary).await
+    }
+    async fn take_on(&self, identity: Identity, primary: bool) -> Result<()> {
         self.become_shard(identity)?;
         match primary && !self.resumed.load(Ordering::SeqCst) {
             true => self.resume().await,

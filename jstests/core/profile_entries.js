@@ -61,6 +61,7 @@ const more = mine.system.profile.find({op: "getmore"}).sort({ts: 1}).toArray();
 assert.eq(2, more.length);
 for (const one of more) {
     assert.eq([{a: 0}, "in batches"], [one.originatingCommand.filter, one.originatingCommand.comment]);
+    assert.eq("in batches", one.command.comment, "a batch has the comment of what opened its cursor");
     assert.eq("IXSCAN { a: 1 }", one.planSummary);
     assert(one.execStats.hasOwnProperty("nReturned"), tojson(one));
 }

@@ -251,13 +251,19 @@ fn entries(context: &Context, ended: &Ended<'_>) -> Vec<Document> {
     statements.into_iter().map(|s| entry(context, ended, s, counted)).collect()
 }
 
-fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool) -> Document {
+fn entry(context: &Context, ended: &Ended<'_>, mut command: Document, counted: bool) -> Document {
     let (body, client) = (ended.body, &context.connection.client);
+    let notes = context.operation.noted();
+    let opened_by = notes.and_then(|n| n.originating_command());
+    // A batch has the comment of the command that opened its cursor, unless it has one of its own.
+    let inherited = opened_by.as_ref().and_then(|opened_by| opened_by.get("comment"));
+    if let Some(comment) = inherited.filter(|_| !command.contains_key("comment")) {
+        command.push("comment", comment.clone());
+    }
     let mut d = doc! {
         "op": operations::operation_type(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
     };
-    let notes = context.operation.noted();
-    if let Some(opened_by) = notes.and_then(|n| n.originating_command()) {
+    if let Some(opened_by) = opened_by {
         d.push("originatingCommand", shown(opened_by.to_doc_buf().doc()));
     }
     let (keys, docs) = context.operation.examined();

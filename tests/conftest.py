@@ -87,7 +87,7 @@ class Process:
         return line["attr"]["port"]
 
     def resident_kib(self):
-        """How much of its memory is resident; 0 once it has ended."""
+        """How much of its memory is resident; it must run."""
         for line in pathlib.Path(f"/proc/{self.child.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS"):
                 return int(line.split()[1])

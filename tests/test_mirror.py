@@ -15,6 +15,8 @@ from bson.min_key import MinKey
 from pymongo.errors import OperationFailure
 from queries import VIEW, Generator, documents
 
+# They compute, on every node at once.
+pytestmark = pytest.mark.timeout(900)
 FINDS = int(os.environ.get("MIRROR_FINDS", 300))
 PIPELINES = int(os.environ.get("MIRROR_PIPELINES", 200))
 SEED = int(os.environ.get("MIRROR_SEED", 1))

@@ -1,6 +1,6 @@
 //! The fields of one document, for who asks for many of them by name.
 
-use document::{Doc, Element, meter};
+use document::{Doc, Element, Result, meter};
 use std::collections::HashMap;
 
 /// So many names are looked for one by one, from the beginning of the document each.
@@ -19,16 +19,19 @@ pub struct Fields<'d> {
 
 impl<'d> Fields<'d> {
     /// The fields of `doc`, to be asked for so many names.
-    pub fn of(doc: Doc<'d>, names: usize) -> Fields<'d> {
-        let index = (names > NAMES_FEW && doc.bytes().len() > BYTES_FEW).then(|| {
-            let mut index = HashMap::new();
-            for e in doc {
-                meter::charge(UNITS_A_FIELD);
-                index.entry(e.name_bytes()).or_insert(e);
-            }
-            index
-        });
-        Fields { doc, index }
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn of(doc: Doc<'d>, names: usize) -> Result<Fields<'d>> {
+        if names <= NAMES_FEW || doc.bytes().len() <= BYTES_FEW {
+            return Ok(Fields { doc, index: None });
+        }
+        let mut index = HashMap::new();
+        for e in doc {
+            meter::spend(UNITS_A_FIELD)?;
+            index.entry(e.name_bytes()).or_insert(e);
+        }
+        Ok(Fields { doc, index: Some(index) })
     }
     /// The first field of a name.
     pub fn get(&self, name: &str) -> Option<Element<'d>> {
@@ -51,13 +54,13 @@ mod tests {
             d.push("f1", "again");
             let d = d.to_doc_buf();
             for names in [1, NAMES_FEW + 1] {
-                let fields = Fields::of(d.doc(), names);
+                let fields = Fields::of(d.doc(), names).unwrap();
                 let value = |name: &str| fields.get(name).map(|e| e.value());
                 assert_eq!(value("f1"), Some(ValueRef::Int32(1)));
                 assert_eq!(value(&format!("f{}", count - 1)), Some(ValueRef::Int32(count - 1)));
                 assert_eq!(value("none"), None);
             }
         }
-        assert!(Fields::of(doc! {}.to_doc_buf().doc(), 100).get("a").is_none());
+        assert!(Fields::of(doc! {}.to_doc_buf().doc(), 100).unwrap().get("a").is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Values as the real server prints them in messages: `{ a: 1, b: [ "x" ] }`.
 
 use document::encoding::hex;
-use document::{Doc, Value, ValueRef, number};
+use document::{Doc, Document, Value, ValueRef, doc, number};
 
 /// `{ a: 1, b: "x" }`.
 pub fn document(d: Doc<'_>) -> String {
@@ -15,8 +15,13 @@ pub fn beginning(d: Doc<'_>, bytes: usize) -> String {
     out
 }
 
+/// `{$truncated: text}` in place of a document of more than `bytes`, with that much of its text; `None` for one that is shown whole.
+pub fn truncated(d: Doc<'_>, bytes: usize) -> Option<Document> {
+    (d.bytes().len() > bytes).then(|| doc! { "$truncated": excerpt(d, bytes) })
+}
+
 /// What [`document`] prints, cut to `bytes`, of which the last are dots then.
-pub fn excerpt(d: Doc<'_>, bytes: usize) -> String {
+fn excerpt(d: Doc<'_>, bytes: usize) -> String {
     let mut text = beginning(d, bytes);
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes.saturating_sub(3)));
@@ -134,5 +139,7 @@ mod tests {
         assert!(beginning(long.doc(), 100).len() < 200);
         assert_eq!(excerpt(long.doc(), 100), format!("{{ s: \"{}...", "x".repeat(91)));
         assert_eq!(excerpt(d.doc(), whole.len()), whole);
+        assert_eq!(truncated(long.doc(), 100), Some(doc! { "$truncated": excerpt(long.doc(), 100) }));
+        assert_eq!(truncated(d.doc(), d.bytes().len()), None);
     }
 }

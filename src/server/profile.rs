@@ -220,10 +220,9 @@ const COMMAND_BYTES_MAX: usize = 50 * 1024;
 
 /// The command as entries show it: `{$truncated: text, comment}` for a long one.
 fn shown(command: Doc<'_>) -> Document {
-    if command.bytes().len() <= COMMAND_BYTES_MAX {
+    let Some(mut shown) = query::text::truncated(command, COMMAND_BYTES_MAX) else {
         return command.to_document();
-    }
-    let mut shown = doc! { "$truncated": query::text::excerpt(command, COMMAND_BYTES_MAX) };
+    };
     if let Some(comment) = command.get("comment") {
         shown.push("comment", comment.to_value());
     }

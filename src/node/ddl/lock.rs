@@ -32,6 +32,7 @@ use crate::{Node, Operation};
 use document::Result;
 use std::time::Duration;
 use storage::log::Appended;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// How long a catalog change waits for an intent lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
@@ -62,6 +63,33 @@ impl Node {
         .await
     }
 
+    /// Takes the intent lock of a namespace exclusively.
+    ///
+    /// # Errors
+    /// LockTimeout (24) after `timeout`, which says who holds it.
+    pub async fn intent_exclusive(
+        &self,
+        slot: &Slot,
+        timeout: Duration,
+    ) -> Result<OwnedRwLockWriteGuard<()>> {
+        let locked = slot.intent_exclusive(timeout).await;
+        locked.map_err(|mut e| {
+            e.message += &format!("; it is held by {}", self.transactions.holders(&slot.ns));
+            e
+        })
+    }
+    /// The same for a change of the catalog, which waits for [`LOCK_WAIT`].
+    ///
+    /// # Errors
+    /// LockTimeout (24), and those of an operation that is to end.
+    pub(crate) async fn lock_for_change(
+        &self,
+        op: &Operation,
+        slot: &Slot,
+    ) -> Result<OwnedRwLockWriteGuard<()>> {
+        op.locking(self.intent_exclusive(slot, LOCK_WAIT)).await?
+    }
+
     /// Runs `attempt` with the intent locks of `slots`, which stand in namespace order, until it has met no section.
     pub(crate) async fn locked<T>(
         &self,
@@ -73,7 +101,7 @@ impl Node {
             self.admit(op).await?;
             let mut held = Vec::with_capacity(slots.len());
             for slot in slots {
-                held.push(op.locking(self.intent_exclusive(slot, LOCK_WAIT)).await??);
+                held.push(self.lock_for_change(op, slot).await?);
             }
             match attempt()? {
                 Met::Data(done) => return Ok(done),

@@ -59,7 +59,6 @@ pub use snapshot::{
 };
 
 use crate::batch::ENTRY_BYTES_MAX;
-use crate::ddl::lock::LOCK_WAIT;
 use crate::write::commit::WideUnit;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
@@ -270,7 +269,7 @@ pub async fn fork_database(
         let targets = plan_fork(node, from, to, replace)?.targets();
         let mut held = Vec::with_capacity(targets.len());
         for ns in &targets {
-            held.push(op.locking(node.intent_exclusive(&node.namespaces.slot(ns), LOCK_WAIT)).await??);
+            held.push(node.lock_for_change(op, &node.namespaces.slot(ns)).await?);
         }
         let plan = || {
             let plan = plan_fork(node, from, to, replace)?;

@@ -1,7 +1,7 @@
 //! Of a cluster: what each node keeps and puts back, and the copy of a database whose collections exist on several shards.
 
 use super::snapshot::kept;
-use super::{Copy, LOCK_WAIT, Plan, collections_of, concluded, is_hidden, plan_copy};
+use super::{Copy, Plan, collections_of, concluded, is_hidden, plan_copy};
 use crate::user_writes::is_users;
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation};
@@ -87,7 +87,7 @@ pub async fn fork_part(node: &Node, op: &Operation, order: &ForkOrder) -> Result
     }
     let mut held = Vec::with_capacity(there.len());
     for ns in &there {
-        held.push(op.locking(node.intent_exclusive(&node.namespaces.slot(ns), LOCK_WAIT)).await??);
+        held.push(node.lock_for_change(op, &node.namespaces.slot(ns)).await?);
     }
     let plan = || order.plan(node).map(|plan| (plan.namespaces(), plan));
     let run = |unit: &mut WideUnit<'_>, plan: Plan| {

@@ -149,7 +149,7 @@ async fn a_copy_waits_for_transactions_that_use_what_it_replaces() {
     insert(&node, "d2.a", 0..1).await;
     let command = doc! { "tesseraFork": 1, "maxTimeMS": 20 }.to_doc_buf();
     let timed = || Operation::parse(1, Arc::default(), command.doc()).unwrap();
-    let in_use = node.namespaces.slot("d2.a").intent_shared(LOCK_WAIT).await.unwrap();
+    let in_use = node.namespaces.slot("d2.a").intent_shared(crate::ddl::lock::LOCK_WAIT).await.unwrap();
     let refused = fork_database(&node, &timed(), "d", "d2", true).await.unwrap_err();
     assert_eq!((refused.code, ids(&node, "d2.a")), (document::codes::MAX_TIME_MS_EXPIRED, Some(vec![0])));
     drop(in_use);

@@ -52,7 +52,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use storage::CollectionView;
 use storage::log::{Appended, OpTime};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, watch};
+use tokio::sync::{OwnedRwLockReadGuard, watch};
 
 /// How many of the transactions that hold a lock an error names.
 const HOLDERS_SHOWN: usize = 3;
@@ -139,7 +139,7 @@ impl Transactions {
         self.open.lock().values().cloned().collect()
     }
     /// Who holds the intent lock of a namespace, for the error of one who has waited in vain.
-    fn holders(&self, ns: &str) -> String {
+    pub(crate) fn holders(&self, ns: &str) -> String {
         let holds = |t: &Arc<Transaction>| t.state.lock().intents.contains_key(ns);
         let named = |t: Arc<Transaction>| {
             format!("transaction {} of session {}", t.number, document::uuid::to_string(&t.session.id))
@@ -150,24 +150,6 @@ impl Transactions {
             true => "a change of the catalog".to_string(),
             false => held.join(", "),
         }
-    }
-}
-
-impl Node {
-    /// Takes the intent lock of a namespace exclusively.
-    ///
-    /// # Errors
-    /// LockTimeout (24) after `timeout`, which says who holds it.
-    pub async fn intent_exclusive(
-        &self,
-        slot: &Slot,
-        timeout: Duration,
-    ) -> Result<OwnedRwLockWriteGuard<()>> {
-        let locked = slot.intent_exclusive(timeout).await;
-        locked.map_err(|mut e| {
-            e.message += &format!("; it is held by {}", self.transactions.holders(&slot.ns));
-            e
-        })
     }
 }
 

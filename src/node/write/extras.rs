@@ -148,10 +148,7 @@ const LOGGED_BYTES_MAX: usize = 4096;
 
 /// What a line of the log shows of a document: of a long one `{$truncated: text}`.
 fn shown(d: Doc<'_>) -> Document {
-    match d.bytes().len() > LOGGED_BYTES_MAX {
-        true => doc! { "$truncated": query::text::excerpt(d, LOGGED_BYTES_MAX) },
-        false => d.to_document(),
-    }
+    query::text::truncated(d, LOGGED_BYTES_MAX).unwrap_or_else(|| d.to_document())
 }
 
 impl crate::Node {

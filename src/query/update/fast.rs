@@ -20,7 +20,7 @@ pub(super) fn apply(o: &Operators, old: Doc<'_>, is_insert: bool) -> Result<Opti
     if o.operations.iter().any(|op| op.path.text == "_id") {
         return Ok(None);
     }
-    let fields = Fields::of(old, o.operations.len());
+    let fields = Fields::of(old, o.operations.len())?;
     let mut edits: Vec<Edit<'_>> = Vec::with_capacity(o.operations.len());
     let mut appended: Vec<(&str, Value)> = Vec::new();
     for op in &o.operations {

@@ -190,15 +190,12 @@ pub(super) struct Cleanup {
     /// Deletions of orphans.
     deletions: usize,
     /// Transactions, changes of the catalog and migrations.
-    under_way: usize,
+    pub(super) under_way: usize,
     /// Collections whose documents are nowhere else.
     unknown: Vec<String>,
 }
 
 impl Cleanup {
-    pub(super) fn add_operations(&mut self, count: usize) {
-        self.under_way += count;
-    }
     pub(super) fn is_done(&self) -> bool {
         self.deletions == 0 && self.under_way == 0 && self.unknown.is_empty()
     }

@@ -22,6 +22,9 @@ use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
 
+/// How long a shard may take to say what it coordinates, in milliseconds: nothing else changes the set of shards meanwhile.
+const ASKED_MS: i32 = 10_000;
+
 /// What is known of a node that is to become a shard.
 pub(super) struct Candidate {
     pub(super) set: String,
@@ -380,15 +383,18 @@ impl ConfigServer {
     /// another shard may not have heard, whose part would stay prepared for ever. Those that it only takes part in hold its chunks back.
     ///
     /// # Errors
-    /// Those of asking the shard, HostUnreachable (6) where it is silent.
+    /// Those of asking the shard: HostUnreachable (6) where it is silent, MaxTimeMSExpired (50) where no majority of it is there.
     async fn all_holdings(&self, shard: &Shard) -> Result<Holdings> {
         let mut left = self.holdings(&shard.name)?;
         if left.is_empty() && shard.name != CONFIG_SHARD {
             let (db, name) = storage::split_namespace(coordinator::COLLECTION);
-            let asked = self.remote.run(Target::Host(&shard.host), db, doc! { "count": name }.to_doc_buf());
+            // A deposed primary, which would not know of what its successor coordinates, cannot reply to this.
+            let last = doc! { "level": "linearizable" };
+            let count = doc! { "count": name, "readConcern": last, "maxTimeMS": ASKED_MS };
+            let asked = self.remote.run(Target::Host(&shard.host), db, count.to_doc_buf());
             let reply = self.remote.while_heard(&shard.host, asked).await?;
             let coordinated = reply.get("n").and_then(|n| n.as_i64()).unwrap_or(0);
-            left.cleanup.add_operations(usize::try_from(coordinated).unwrap_or(0));
+            left.cleanup.under_way += usize::try_from(coordinated).unwrap_or(0);
         }
         Ok(left)
     }

@@ -123,6 +123,36 @@ pub(super) struct RouterHost<'t, 'a> {
     pub others: &'t SubCursors,
 }
 
+impl RouterHost<'_, '_> {
+    /// A pipeline on any namespace as a command.
+    fn command(
+        &self,
+        namespace: &Namespace,
+        pipeline: Vec<Value>,
+        let_values: Vec<(String, Value)>,
+        run: &Run,
+    ) -> Document {
+        let literals: Document =
+            let_values.into_iter().map(|(name, v)| (name, Value::from(doc! { "$literal": v }))).collect();
+        let collection: Value = match namespace.collection.as_str() {
+            "" => Value::Int32(1),
+            name => Value::from(name),
+        };
+        let mut command = doc! { "aggregate": collection, "pipeline": Value::Array(pipeline), "cursor": {} };
+        if !literals.is_empty() {
+            command.push("let", literals);
+        }
+        command.push("runtimeConstants", constants_at(self.task, run.vars.now_ms));
+        command.0.extend(take(self.task.body(), &["lsid", "maxTimeMS"]));
+        command.0.extend(self.others.reading.clone());
+        // Named even where it is the simple one: the other collection's default does not count.
+        let simple = doc! { "locale": "simple" };
+        command.push("collation", run.collation.document().cloned().unwrap_or(simple));
+        command.push("$db", namespace.db.as_str());
+        command
+    }
+}
+
 impl PipelineHost for RouterHost<'_, '_> {
     fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
         Box::pin(async {
@@ -145,7 +175,7 @@ impl PipelineHost for RouterHost<'_, '_> {
         run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
-            let command = command(self.task, self.others, namespace, pipeline, let_values, run);
+            let command = self.command(namespace, pipeline, let_values, run);
             self.others.open(self.task, &namespace.db, command).await
         })
     }
@@ -169,33 +199,4 @@ impl PipelineHost for RouterHost<'_, '_> {
             }
         })
     }
-}
-
-/// A pipeline on any namespace as a command.
-fn command(
-    task: &Task<'_>,
-    others: &SubCursors,
-    namespace: &Namespace,
-    pipeline: Vec<Value>,
-    let_values: Vec<(String, Value)>,
-    run: &Run,
-) -> Document {
-    let literals: Document =
-        let_values.into_iter().map(|(name, v)| (name, Value::from(doc! { "$literal": v }))).collect();
-    let collection: Value = match namespace.collection.as_str() {
-        "" => Value::Int32(1),
-        name => Value::from(name),
-    };
-    let mut command = doc! { "aggregate": collection, "pipeline": Value::Array(pipeline), "cursor": {} };
-    if !literals.is_empty() {
-        command.push("let", literals);
-    }
-    command.push("runtimeConstants", constants_at(task, run.vars.now_ms));
-    command.0.extend(take(task.body(), &["lsid", "maxTimeMS"]));
-    command.0.extend(others.reading.clone());
-    // Named even where it is the simple one: the other collection's default does not count.
-    let simple = doc! { "locale": "simple" };
-    command.push("collation", run.collation.document().cloned().unwrap_or(simple));
-    command.push("$db", namespace.db.as_str());
-    command
 }

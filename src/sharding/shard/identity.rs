@@ -137,6 +137,8 @@ impl ShardRole {
     /// # Errors
     /// IllegalOperation (20) when it already is another; those of writing here.
     pub async fn add_shard(&self, identity: Identity) -> Result<()> {
+        // One request at a time: what has come since another one made a shard of this node is the cluster's.
+        let _one = self.assuming.lock().await;
         if let Some(own) = self.identity()
             && (own.name != identity.name || own.cluster_id != identity.cluster_id)
         {
@@ -147,8 +149,6 @@ impl ShardRole {
                 own.cluster_id.hex()
             );
         }
-        // One request at a time: what has come since another one made a shard of this node is the cluster's.
-        let _one = self.assuming.lock().await;
         if self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })?.is_none() {
             drop_collection(&self.node, &Operation::internal(), sessions::NS, false).await?;
         }

@@ -238,7 +238,7 @@ impl Refusal<'_> {
 
     fn properties(&self, properties: Doc<'_>, d: Doc<'_>) -> Option<Document> {
         let mut failed = Vec::new();
-        let fields = Fields::of(d, properties.iter().count());
+        let fields = Fields::of(d, properties.iter().count()).ok()?;
         for property in properties {
             let (Some(inner), Some(field)) = (property.value().as_document(), fields.get(property.name()))
             else {
@@ -260,7 +260,7 @@ impl Refusal<'_> {
     fn additional(&self, argument: ValueRef<'_>, schema: Doc<'_>, d: Doc<'_>) -> Option<Document> {
         let patterns = patterns_of(schema);
         let properties = schema.get_document("properties").unwrap_or(Doc::empty());
-        let properties = Fields::of(properties, d.iter().count());
+        let properties = Fields::of(properties, d.iter().count()).ok()?;
         let mut more = d.iter().filter(|e| is_additional(&properties, &patterns, e.name()));
         let mut told = doc! { "operatorName": "additionalProperties" };
         match argument {
@@ -365,7 +365,7 @@ impl Refusal<'_> {
 
 /// The names that the document has no field of.
 fn missing<'n>(names: Doc<'n>, d: Doc<'_>) -> Vec<&'n str> {
-    let fields = Fields::of(d, names.iter().count());
+    let Ok(fields) = Fields::of(d, names.iter().count()) else { return Vec::new() };
     let names = names.iter().filter_map(|n| n.value().as_str());
     names.filter(|n| fields.get(n).is_none()).collect()
 }

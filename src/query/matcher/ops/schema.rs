@@ -449,7 +449,7 @@ impl Schema {
 
     fn holds_for_document(&self, d: Doc<'_>) -> Result<bool> {
         meter::spend(d.bytes().len() / BYTES_A_UNIT)?;
-        let fields = Fields::of(d, self.required.len() + self.dependencies.len());
+        let fields = Fields::of(d, self.required.len() + self.dependencies.len())?;
         Ok(all(&self.required, |name| has(&fields, name))?
             && within(self.field_count, d.iter().count())
             && all(&self.dependencies, |(name, rule)| Ok(!has(&fields, name)? || rule.holds(d, &fields)?))?

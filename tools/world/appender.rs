@@ -7,7 +7,7 @@
 use crate::cluster::{Client, Failure, ROUTERS};
 use crate::history::{Lists, Op, Status, Txn};
 use document::error::RETRIABLE;
-use document::{Document, Value, codes, doc};
+use document::{Document, Value, doc};
 use runtime::{now_millis, random_range};
 use std::time::Duration;
 
@@ -209,12 +209,7 @@ impl Appender {
                 }
                 // One that has only read has no token by which another router could ask for its outcome.
                 Err(failure) if failure.error.code == 50940 && t.only_reads() => return Ok(()),
-                // A node whose log has failed ends: what it was told last may be in the log of another.
-                Err(failure)
-                    if failure.network
-                        || failure.error.is(RETRIABLE)
-                        || failure.error.code == codes::LOG_WRITE_FAILED =>
-                {
+                Err(failure) if failure.network || failure.error.is(RETRIABLE) => {
                     last = failure.error.to_string();
                 }
                 Err(failure) => return Err(format!("the commit of {t:?} was refused: {}", failure.error)),

@@ -83,6 +83,10 @@ pub(super) async fn dispatch(
     if let Err(error) = result {
         // A deadline ends this, too: the next request learns then.
         drop(context.operation.interruptible(Box::pin(service.members.on_stale(&error))).await);
+        if error.code == codes::LOG_WRITE_FAILED && service.node.is_some() {
+            // The node ends. Drivers repeat what a lost connection left open, as after a crash, and nothing that has this code.
+            reply.after = After::Vanish;
+        }
         fail(service, &mut reply, &labelled(&context, command, error));
     }
     if failed {

@@ -264,6 +264,7 @@ async fn run(
     let entered = crate::commands::transactions::enter(context, &request).await?;
     let edition = context.service.node.as_ref().filter(|_| db == "local").map(|node| node.past_edition());
     let result = handle_watched(context, &request, numbered, reply).await;
+    let result = result.and_then(|()| check_readable(context, reply));
     crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()
         && db == "local"
@@ -572,12 +573,20 @@ fn fail(service: &Service, reply: &mut Reply, error: &Error) {
 /// The largest reply to a client: a document of the largest size that leaves the server, and what stands around it.
 const REPLY_BYTES_MAX: usize = query::pipeline::stage::DOCUMENT_BYTES_MAX + 64 * 1024;
 
-/// Closes the reply with what every reply carries. What a client could not read becomes an error.
-fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Outcome {
-    let (after, size) = (reply.after, reply.len());
-    if size > REPLY_BYTES_MAX && context.is_none_or(|c| !is_internal(c)) {
-        fail(service, &mut reply, &document::size_refused(size));
+/// Refuses to answer what a client could not read.
+///
+/// # Errors
+/// BSONObjectTooLarge (10334).
+fn check_readable(context: &Context, reply: &Reply) -> Result<()> {
+    match reply.len() > REPLY_BYTES_MAX && !is_internal(context) {
+        true => Err(document::size_refused(reply.len())),
+        false => Ok(()),
     }
+}
+
+/// Closes the reply with what every reply carries.
+fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Outcome {
+    let after = reply.after;
     if !reply.is_closed() {
         reply.writer().double("ok", 1.0);
     }

@@ -32,7 +32,7 @@ pub(super) struct SubCursors {
     kept: Mutex<Numbered>,
     /// What the stages that read them hold.
     account: Arc<Account>,
-    /// How the pipeline reads: its read concern and preference, which a getMore does not say.
+    /// How the pipeline reads: its read concern, preference and comment, which a getMore does not say.
     reading: Document,
 }
 
@@ -64,7 +64,7 @@ impl SubCursor {
 impl SubCursors {
     /// Of a pipeline whose command has this body.
     pub(super) fn new(account: Arc<Account>, body: Doc<'_>) -> SubCursors {
-        let reading = take(body, &["readConcern", "$readPreference"]);
+        let reading = take(body, &["readConcern", "$readPreference", "comment"]);
         SubCursors { account, reading, ..SubCursors::default() }
     }
     /// About how many bytes of shards' replies wait in them.

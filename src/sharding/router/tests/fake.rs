@@ -37,8 +37,8 @@ pub(super) struct State {
     /// Before each statement this is asked which chunk moves now (a key in it) and where to.
     pub moves: Vec<Option<(i32, &'static str)>>,
     pub log: Vec<String>,
-    /// How each aggregation reads: the level of its read concern, empty where it has none, and the mode of its read preference.
-    pub readings: Vec<(String, String)>,
+    /// How each aggregation reads: the level of its read concern and its comment, empty where it has none, and the mode of its preference.
+    pub readings: Vec<[String; 3]>,
     /// The next replies that get lost after their command was executed.
     pub lost_replies: usize,
     /// Leases of ranges by shard, and the shard that grants none.
@@ -142,7 +142,9 @@ impl State {
     fn note_reading(&mut self, call: &Call<'_>) {
         if call.body.get("aggregate").is_some() {
             let level = call.body.get_document("readConcern").and_then(|concern| concern.get_str("level"));
-            self.readings.push((level.unwrap_or("").to_string(), call.preference.mode.name().to_string()));
+            let comment = call.body.get_str("comment");
+            let read = [level.unwrap_or(""), comment.unwrap_or(""), call.preference.mode.name()];
+            self.readings.push(read.map(str::to_string));
         }
     }
     /// The chunk that holds `x` moves to another shard, with its documents.

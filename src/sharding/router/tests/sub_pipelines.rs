@@ -108,12 +108,13 @@ async fn what_a_get_more_opens_reads_as_its_command() {
     let mut command = of_nothing(vec![union()], 0);
     command.push("readConcern", doc! { "level": "majority" });
     command.push("$readPreference", doc! { "mode": "secondary" });
+    command.push("comment", "why");
     let (_, id) = cursor_of(&run(&router, command).await.unwrap());
     let more = doc! { "getMore": Value::Int64(id), "collection": "c", "batchSize": 400 };
     assert_eq!(cursor_of(&run(&router, more).await.unwrap()).0, 400);
     // The shard that may have what the filter wants, and all of them for the union.
     let readings = fake.state.lock().readings.clone();
-    assert_eq!(readings, vec![("majority".to_string(), "secondary".to_string()); 1 + SHARDS.len()]);
+    assert_eq!(readings, vec![["majority", "why", "secondary"].map(str::to_string); 1 + SHARDS.len()]);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ pub mod exec;
 pub mod failpoints;
 pub mod fork;
 pub mod generic;
+pub mod holders;
 pub mod lane;
 pub mod local;
 pub mod log_components;

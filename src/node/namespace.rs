@@ -11,6 +11,7 @@
 //! latch* as the data it then reads or writes. A request that meets a critical section lets go of the latch, waits
 //! for the section to end, and checks again.
 
+use crate::holders::{Held, Holders, shown};
 use crate::operation::{Operation, Received};
 use crate::ranges::{Kept, Ranges};
 use crate::standstill::Standstill;
@@ -142,6 +143,8 @@ pub struct Slot {
     /// Shared by transactions for their whole life; exclusive for DDL, for publishing an index and for entering a
     /// critical section.
     intent: Arc<tokio::sync::RwLock<()>>,
+    /// Who holds it exclusively.
+    changers: Holders,
     /// See [`Slot::collation`].
     collation: Arc<ArcSwap<Collation>>,
     /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
@@ -152,6 +155,9 @@ pub struct Slot {
     standstill: Arc<Standstill>,
     learner: Arc<OnceLock<Arc<dyn Learner>>>,
 }
+
+/// The intent lock of a namespace, held exclusively.
+pub type Exclusive = Held<tokio::sync::OwnedRwLockWriteGuard<()>>;
 
 /// What a write that does not wait has met.
 pub(crate) enum Met<T> {
@@ -372,31 +378,49 @@ impl Slot {
     pub(crate) fn intent_now(&self) -> Option<tokio::sync::OwnedRwLockReadGuard<()>> {
         self.intent.clone().try_read_owned().ok()
     }
-    /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
+    /// Takes the intent lock shared.
+    ///
+    /// # Errors
+    /// LockTimeout (24) after `timeout`, which says who holds it exclusively.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
-        self.within(timeout, self.intent.clone().read_owned()).await
+        self.within(timeout, self.intent.clone().read_owned(), || self.changers.shown()).await
     }
-    /// Takes the intent lock exclusively; fails with LockTimeout (24) after `timeout`.
+    /// Takes the intent lock exclusively, under a name. `others` are who hold it shared.
+    ///
+    /// # Errors
+    /// LockTimeout (24) after `timeout`, which says who holds it.
     pub(crate) async fn intent_exclusive(
         &self,
         timeout: Duration,
-    ) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        self.within(timeout, self.intent.clone().write_owned()).await
+        name: &str,
+        others: impl Fn() -> Vec<String>,
+    ) -> Result<Exclusive> {
+        let holders = || others().into_iter().chain(self.changers.shown()).collect();
+        let guard = self.within(timeout, self.intent.clone().write_owned(), holders).await?;
+        Ok(self.changers.hold(guard, name))
     }
     /// Held while many documents are written one after another: until it is dropped no range of the collection leaves
     /// this shard.
     pub async fn keep_ranges(&self, op: &Operation) -> Result<Kept> {
         self.ranges.keep(op).await
     }
-    /// Waits for the writes that hold [`Slot::keep_ranges`]; others do not begin while it is held. Fails with LockTimeout
-    /// (24) after `timeout`.
+    /// Waits for the writes that hold [`Slot::keep_ranges`]; others do not begin while it is held.
+    ///
+    /// # Errors
+    /// LockTimeout (24) after `timeout`, which says who holds them.
     pub async fn let_ranges_go(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        self.within(timeout, self.ranges.let_go()).await
+        self.within(timeout, self.ranges.let_go(), || self.ranges.keepers()).await
     }
     /// Boxed for the sake of its timer: see [`crate::operation::until`].
-    async fn within<T>(&self, timeout: Duration, lock: impl Future<Output = T>) -> Result<T> {
+    async fn within<T>(
+        &self,
+        timeout: Duration,
+        lock: impl Future<Output = T>,
+        holders: impl FnOnce() -> Vec<String>,
+    ) -> Result<T> {
         let late = |_| {
-            err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
+            let (ns, waited) = (&self.ns, timeout.as_millis());
+            err!(LOCK_TIMEOUT, "Unable to acquire lock on '{ns}' within {waited}ms; {}", shown(holders()))
         };
         Box::pin(tokio::time::timeout(timeout, lock)).await.map_err(late)
     }
@@ -507,6 +531,7 @@ impl Namespaces {
                     collation: state.collation.clone(),
                     latch: RwLock::new(state),
                     intent: Arc::default(),
+                    changers: Holders::default(),
                     ranges: Ranges::default(),
                     written: Notify::new(),
                     standstill: self.standstill.clone(),

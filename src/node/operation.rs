@@ -850,6 +850,10 @@ impl Operation {
         self.connection_lost.store(true, Ordering::SeqCst);
     }
     pub fn is_connection_lost(&self) -> bool {
+    /// What errors call it.
+    pub(crate) fn name(&self) -> String {
+        format!("operation {}", self.id)
+    }
         self.connection_lost.load(Ordering::SeqCst)
     }
     /// What is left of its time, if that is limited.

@@ -9,6 +9,7 @@
 //! the two would wait for each other.
 
 use crate::Operation;
+use crate::holders::{Held, Holders};
 use document::{Error, Result, err};
 use parking_lot::Mutex;
 use runtime::Instant;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// Until it is dropped no range leaves.
-pub type Kept = Arc<OwnedRwLockReadGuard<()>>;
+pub type Kept = Arc<Held<OwnedRwLockReadGuard<()>>>;
 
 /// How long a released lease is known at most, and a router that is not heard of.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -37,6 +38,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Ranges {
     lock: Arc<RwLock<()>>,
+    keepers: Holders,
     leases: Arc<Mutex<Leases>>,
 }
 
@@ -106,7 +108,10 @@ impl Ranges {
         };
         match leased {
             Some(kept) => Ok(kept),
-            None => Ok(Arc::new(op.interruptible(self.lock.clone().read_owned()).await?)),
+            None => {
+                let guard = op.interruptible(self.lock.clone().read_owned()).await?;
+                Ok(Arc::new(self.keepers.hold(guard, &op.name())))
+            }
         }
     }
 
@@ -157,6 +162,10 @@ impl Ranges {
         self.leases.lock().routers.clear();
     }
 
+    /// Who keeps them.
+    pub(crate) fn keepers(&self) -> Vec<String> {
+        self.keepers.shown()
+    }
     pub(crate) async fn let_go(&self) -> OwnedRwLockWriteGuard<()> {
         self.lock.clone().write_owned().await
     }

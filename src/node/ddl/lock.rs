@@ -25,14 +25,13 @@
 //! A transaction keeps intent locks (7, shared) between its statements. A statement of it that meets a section therefore
 //! must fail instead of waiting for longer than its coordinator waits for 7.
 
-use crate::namespace::{Met, Slot, wait_for_end};
+use crate::namespace::{Exclusive, Met, Slot, wait_for_end};
 use crate::operation::Received;
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation};
 use document::Result;
 use std::time::Duration;
 use storage::log::Appended;
-use tokio::sync::OwnedRwLockWriteGuard;
 
 /// How long a catalog change waits for an intent lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(60);
@@ -63,31 +62,19 @@ impl Node {
         .await
     }
 
-    /// Takes the intent lock of a namespace exclusively.
+    /// Takes the intent lock of a namespace exclusively, under a name.
     ///
     /// # Errors
     /// LockTimeout (24) after `timeout`, which says who holds it.
-    pub async fn intent_exclusive(
-        &self,
-        slot: &Slot,
-        timeout: Duration,
-    ) -> Result<OwnedRwLockWriteGuard<()>> {
-        let locked = slot.intent_exclusive(timeout).await;
-        locked.map_err(|mut e| {
-            e.message += &format!("; it is held by {}", self.transactions.holders(&slot.ns));
-            e
-        })
+    pub async fn intent_exclusive(&self, slot: &Slot, timeout: Duration, name: &str) -> Result<Exclusive> {
+        slot.intent_exclusive(timeout, name, || self.transactions.holders(&slot.ns)).await
     }
     /// The same for a change of the catalog, which waits for [`LOCK_WAIT`].
     ///
     /// # Errors
     /// LockTimeout (24), and those of an operation that is to end.
-    pub(crate) async fn lock_for_change(
-        &self,
-        op: &Operation,
-        slot: &Slot,
-    ) -> Result<OwnedRwLockWriteGuard<()>> {
-        op.locking(self.intent_exclusive(slot, LOCK_WAIT)).await?
+    pub(crate) async fn lock_for_change(&self, op: &Operation, slot: &Slot) -> Result<Exclusive> {
+        op.locking(self.intent_exclusive(slot, LOCK_WAIT, &op.name())).await?
     }
 
     /// Runs `attempt` with the intent locks of `slots`, which stand in namespace order, until it has met no section.

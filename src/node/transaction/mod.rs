@@ -54,9 +54,6 @@ use storage::CollectionView;
 use storage::log::{Appended, OpTime};
 use tokio::sync::{OwnedRwLockReadGuard, watch};
 
-/// How many of the transactions that hold a lock an error names.
-const HOLDERS_SHOWN: usize = 3;
-
 /// The transactions of a node.
 #[derive(Default)]
 pub struct Transactions {
@@ -138,18 +135,13 @@ impl Transactions {
     pub fn open(&self) -> Vec<Arc<Transaction>> {
         self.open.lock().values().cloned().collect()
     }
-    /// Who holds the intent lock of a namespace, for the error of one who has waited in vain.
-    pub(crate) fn holders(&self, ns: &str) -> String {
+    /// Those that hold the intent lock of a namespace, by what errors call them.
+    pub(crate) fn holders(&self, ns: &str) -> Vec<String> {
         let holds = |t: &Arc<Transaction>| t.state.lock().intents.contains_key(ns);
         let named = |t: Arc<Transaction>| {
             format!("transaction {} of session {}", t.number, document::uuid::to_string(&t.session.id))
         };
-        let held: Vec<String> =
-            self.open().into_iter().filter(holds).map(named).take(HOLDERS_SHOWN).collect();
-        match held.is_empty() {
-            true => "a change of the catalog".to_string(),
-            false => held.join(", "),
-        }
+        self.open().into_iter().filter(holds).map(named).collect()
     }
 }
 

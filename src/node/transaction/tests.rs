@@ -711,14 +711,51 @@ async fn who_waits_in_vain_for_a_lock_is_told_who_holds_it() {
     let mut a = Client::new(&node, 1);
     a.begin().run(set(1, 1)).await.unwrap();
     let slot = node.namespaces.slot("t.c");
-    let refused = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap_err();
+    let soon = Duration::from_millis(5);
+    let refused = node.intent_exclusive(&slot, soon, "a").await.unwrap_err();
     assert_eq!(refused.code, codes::LOCK_TIMEOUT);
     let held = "Unable to acquire lock on 't.c' within 5ms; it is held by transaction 1 of session \
                 01010101-0101-0101-0101-010101010101";
     assert_eq!(refused.message, held);
     a.commit().await.unwrap();
-    let changing = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap();
-    let refused = node.intent_exclusive(&slot, Duration::from_millis(5)).await.unwrap_err();
-    assert!(refused.message.ends_with("; it is held by a change of the catalog"), "{}", refused.message);
+    let changing = node.intent_exclusive(&slot, soon, "operation 7").await.unwrap();
+    let refused = node.intent_exclusive(&slot, soon, "b").await.unwrap_err();
+    assert!(refused.message.ends_with("; it is held by operation 7"), "{}", refused.message);
+    let refused = Client::new(&node, 2).begin().run(set(1, 2)).await.unwrap_err();
+    assert_eq!(refused.code, codes::LOCK_TIMEOUT);
+    assert!(refused.message.ends_with("; it is held by operation 7"), "{}", refused.message);
     drop(changing);
+    let kept = slot.keep_ranges(&Operation::internal()).await.unwrap();
+    let refused = slot.let_ranges_go(soon).await.unwrap_err();
+    assert!(refused.message.contains("; it is held by operation "), "{}", refused.message);
+    drop(kept);
+    assert!(slot.let_ranges_go(soon).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_transaction_writes_documents_whose_keys_take_long() {
+    let node = testing::node(Some("rs"));
+    plain(&node, doc! {"createIndexes": "c", "indexes": [{"key": {"s": "text"}, "name": "s"}]})
+        .await
+        .unwrap();
+    let words: String = (0..20_000).map(|i| format!("w{i:05} ")).collect();
+    let mut a = Client::new(&node, 1);
+    let documents = vec![doc! {"x": 0}, doc! {"s": words.clone(), "x": 1}, doc! {"x": 3}];
+    let long = doc! {"insert": "c", "documents": documents};
+    crate::lane::metered(a.begin().run(long)).await.unwrap();
+    let counted = |t: &Arc<super::Transaction>| {
+        let state = t.state.lock();
+        (state.bytes, state.writes.iter().map(|w| w.bytes().len() as u64).sum::<u64>())
+    };
+    let (counted, written) = counted(&node.transactions.open()[0]);
+    assert_eq!(counted, written, "what was written before the keys were waited for counts, too");
+    let upsert =
+        doc! {"update": "c", "updates": [{"q": {"x": 2}, "u": {"$set": {"s": words}}, "upsert": true}]};
+    crate::lane::metered(a.run(upsert)).await.unwrap();
+    let delete = doc! {"delete": "c", "deletes": [{"q": {"x": 1}, "limit": 1}]};
+    crate::lane::metered(a.run(delete)).await.unwrap();
+    a.commit().await.unwrap();
+    let keys = node.namespaces.slot("t.c").read_unchecked().collection.as_ref().map(|c| c.indexes()[1].len());
+    assert_eq!((keys, all(&node, "t.c").len()), (Some(20_000), 3));
+    assert!(node.transactions.locks.is_empty());
 }

@@ -708,7 +708,7 @@ async fn an_operation_says_that_it_waits_for_a_lock() {
     let node = testing::node(None);
     let (op, slot) = (Operation::internal(), node.namespaces.slot(NS));
     let held = slot.intent_shared(Duration::from_secs(5)).await.unwrap();
-    let mut waits = Box::pin(op.locking(slot.intent_exclusive(Duration::from_secs(5))));
+    let mut waits = Box::pin(op.locking(slot.intent_exclusive(Duration::from_secs(5), "a", Vec::new)));
     assert!(futures::poll!(waits.as_mut()).is_pending());
     assert!(op.waits_for_lock());
     drop(held);

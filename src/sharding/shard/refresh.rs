@@ -329,7 +329,7 @@ impl ShardRole {
         let slot = self.node.namespaces.slot(ns);
         let until = runtime::Instant::now() + timeout;
         loop {
-            let exclusive = self.node.intent_exclusive(&slot, timeout).await?;
+            let exclusive = self.node.intent_exclusive(&slot, timeout, reason).await?;
             let refused = match self.block(ns, Phase::CatchUp, reason) {
                 Ok(()) => return Ok(()),
                 Err(e) => e,

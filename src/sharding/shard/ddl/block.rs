@@ -7,6 +7,7 @@
 use super::Ddl;
 use crate::shard::critical_section::Phase;
 use document::{Document, Result, Value, bail, doc};
+use node::namespace::Exclusive;
 use runtime::Instant;
 use std::time::Duration;
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -121,13 +122,13 @@ impl Ddl {
     }
 
     /// Waits for the transactions that have touched collections of the database; others do not begin to while it is held.
-    async fn transactions_end(&self, db: &str) -> Result<Vec<OwnedRwLockWriteGuard<()>>> {
+    async fn transactions_end(&self, db: &str) -> Result<Vec<Exclusive>> {
         let slots = self.role.node.namespaces.of_database(db);
         let until = Instant::now() + WAIT;
         let mut ended = Vec::with_capacity(slots.len());
         for slot in slots {
             let left = until.saturating_duration_since(Instant::now());
-            ended.push(self.role.node.intent_exclusive(&slot, left).await?);
+            ended.push(self.role.node.intent_exclusive(&slot, left, "a change of the database").await?);
         }
         Ok(ended)
     }

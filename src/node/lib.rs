@@ -116,6 +116,8 @@ pub struct Node {
     pub object_ids: ObjectIdGenerator,
     /// What each kind of stage may hold before it spills or fails.
     pub limits: RwLock<query::pipeline::Limits>,
+    /// `indexMaxNumGeneratedKeysPerDocument`.
+    pub keys_of_places_max: std::sync::atomic::AtomicUsize,
     /// `allowDiskUseByDefault`.
     pub disk_use_by_default: std::sync::atomic::AtomicBool,
     /// Where stages spill.
@@ -175,6 +177,10 @@ impl Node {
         self.cursors.release_dropped(uuid);
         self.index_builds.forget_dropped(uuid);
         self.plan_caches.forget(uuid);
+    }
+    /// Whose keys those of a client's document or index are.
+    pub(crate) fn offered_keys(&self) -> storage::index::Keys {
+        storage::index::Keys::Offered { places_max: self.keys_of_places_max.load(Ordering::Relaxed) }
     }
     /// What a blocking sort may use: the disk where the client says so, or the parameter when the client says nothing.
     /// What it writes is noted with the operation.

@@ -206,6 +206,7 @@ impl Node {
             write_conflicts: Default::default(),
             is_detached,
             limits: RwLock::default(),
+            keys_of_places_max: 100_000.into(),
             disk_use_by_default: true.into(),
             temporary,
             spills: Arc::default(),

@@ -4,6 +4,7 @@
 //! command. `null` for an optional field means absent.
 
 use crate::exec::profiled::Notes;
+use crate::write::ahead::Ahead;
 use document::{Doc, Document, Error, Result, Timestamp, Value, ValueRef, bail, codes, err};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
@@ -546,6 +547,8 @@ pub struct Operation {
     hashes: Mutex<Option<(String, String)>>,
     /// The rest of what the profiler is told.
     profiler_notes: OnceLock<Box<Notes>>,
+    /// What its commits ask and may not find out under a latch.
+    pub(crate) ahead: Ahead,
     /// What the log is to say of documents that validators do not accept.
     validation_failures: OnceLock<Mutex<Vec<Document>>>,
 }
@@ -718,6 +721,7 @@ impl Operation {
             plan: Mutex::new(None),
             hashes: Mutex::new(None),
             profiler_notes: OnceLock::new(),
+            ahead: Ahead::default(),
             validation_failures: OnceLock::new(),
             allowed_indexes: std::sync::OnceLock::new(),
         }
@@ -846,14 +850,14 @@ impl Operation {
         self.kill_notify.notify_waiters();
     }
     /// Asks for the connection to be closed once the command has run, without a reply.
-    pub fn lose_connection(&self) {
-        self.connection_lost.store(true, Ordering::SeqCst);
-    }
-    pub fn is_connection_lost(&self) -> bool {
     /// What errors call it.
     pub(crate) fn name(&self) -> String {
         format!("operation {}", self.id)
     }
+    pub fn lose_connection(&self) {
+        self.connection_lost.store(true, Ordering::SeqCst);
+    }
+    pub fn is_connection_lost(&self) -> bool {
         self.connection_lost.load(Ordering::SeqCst)
     }
     /// What is left of its time, if that is limited.

@@ -169,7 +169,7 @@ pub const TABLE: &[Parameter] = &[
     inert("heartBeatFrequencyMs", Int(10_000)),
     row("honorSystemUmask", Bool(false)).startup_only(),
     inert("indexBuildMinAvailableDiskSpaceMB", Int(500)),
-    inert("indexMaxNumGeneratedKeysPerDocument", Int(100_000)).startup_only(),
+    row("indexMaxNumGeneratedKeysPerDocument", Int(100_000)).min(1.0).startup_only(),
     row("ingressConnectionEstablishmentBurstCapacitySecs", Double(f64::MAX)).min(f64::MIN_POSITIVE),
     row("ingressConnectionEstablishmentMaxQueueDepth", Int(0)).min(0.0),
     row("ingressConnectionEstablishmentRateLimiterEnabled", Bool(false)),

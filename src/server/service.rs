@@ -479,6 +479,8 @@ impl Service {
             }
             let disk = self.parameters.bool("allowDiskUseByDefault");
             node.disk_use_by_default.store(disk, Ordering::Relaxed);
+            let keys = self.parameters.int("indexMaxNumGeneratedKeysPerDocument");
+            node.keys_of_places_max.store(usize::try_from(keys).unwrap_or(usize::MAX), Ordering::Relaxed);
         }
         self.counters
             .write_concerns

@@ -11,7 +11,7 @@ use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, err};
 
 use crate::catalog::CollectionMeta;
 use crate::index::fill::{Unfilled, fill};
-use crate::index::keys::{KeyBuffer, Keys, same_at_paths};
+use crate::index::keys::{Computed, KeyBuffer, KeySource, Keys, same_at_paths};
 use crate::index::{
     Index, IndexCursor, IndexInfo, IndexSpec, Met, SpecConflict, conflict, duplicate_key, read_record_id,
 };
@@ -232,10 +232,10 @@ impl Collection {
     }
 
     /// The keys of `doc` in all indexes that cover it. Errors: those of [`KeyBuffer::append_keys`].
-    fn keys_of(&self, doc: Doc<'_>, whose: Keys, plan: &mut InsertPlan) -> Result<()> {
+    fn keys_of(&self, doc: Doc<'_>, keys: Keys, source: &dyn KeySource, plan: &mut InsertPlan) -> Result<()> {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
-                let met = plan.added.append_keys(slot, index.spec(), doc, whose)?;
+                let met = source.keys(index.asked(doc, keys), slot, &mut plan.added)?;
                 if !index.info().met.holds(&met) {
                     plan.met.push((slot, met));
                 }
@@ -245,46 +245,41 @@ impl Collection {
     }
 
     /// The keys of `doc` in the unique indexes, as (slot, encoded key): what a transaction locks next to the record.
-    pub fn unique_keys(&self, doc: Doc<'_>, whose: Keys) -> Result<Vec<(usize, Vec<u8>)>> {
-        let mut keys = KeyBuffer::default();
+    pub fn unique_keys(
+        &self,
+        doc: Doc<'_>,
+        keys: Keys,
+        source: &dyn KeySource,
+    ) -> Result<Vec<(usize, Vec<u8>)>> {
+        let mut out = KeyBuffer::default();
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().unique() && index.spec().covers(doc) {
-                keys.append_keys(slot, index.spec(), doc, whose)?;
+                source.keys(index.asked(doc, keys), slot, &mut out)?;
             }
         }
-        Ok(keys.iter().map(|(slot, key)| (slot, key.to_vec())).collect())
-    }
-
-    /// How many keys the document, which is in the collection, has in its indexes.
-    pub fn key_count(&self, doc: Doc<'_>) -> usize {
-        let mut keys = KeyBuffer::default();
-        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
-            if index.spec().covers(doc) {
-                // They were computed without an error when it was written.
-                let computed = keys.append_keys(slot, index.spec(), doc, Keys::Accepted);
-                debug_assert!(computed.is_ok());
-            }
-        }
-        keys.iter().count()
+        Ok(out.iter().map(|(slot, key)| (slot, key.to_vec())).collect())
     }
 
     /// Plans putting in a document that was accepted before. Errors: DuplicateKey (11000), and what the keys of the document may give
     /// (171, 16766, 16746).
     pub fn prepare_insert(&self, doc: Doc<'_>) -> Result<InsertPlan> {
         let mut plan = InsertPlan::default();
-        self.plan_insert(doc, Keys::Accepted, &mut plan)?;
+        self.prepare_insert_into(doc, Keys::Accepted, &Computed, &mut plan)?;
         Ok(plan)
     }
 
-    /// The same of a document that is offered, reusing the memory of an old plan. Moreover its keys may be too many (201, 16732, 16733).
-    pub fn prepare_insert_into(&self, doc: Doc<'_>, plan: &mut InsertPlan) -> Result<()> {
-        self.plan_insert(doc, Keys::Offered, plan)
-    }
-
-    fn plan_insert(&self, doc: Doc<'_>, keys: Keys, plan: &mut InsertPlan) -> Result<()> {
+    /// The same, reusing the memory of an old plan. Of a document that is offered the keys may be too many (201, 16732, 16733); moreover the
+    /// errors of the source.
+    pub fn prepare_insert_into(
+        &self,
+        doc: Doc<'_>,
+        keys: Keys,
+        source: &dyn KeySource,
+        plan: &mut InsertPlan,
+    ) -> Result<()> {
         plan.added.clear();
         plan.met.clear();
-        self.keys_of(doc, keys, plan)?;
+        self.keys_of(doc, keys, source, plan)?;
         if self.is_clustered() {
             check_record_id(doc)?;
         }
@@ -330,20 +325,16 @@ impl Collection {
         let Some(old) = self.get(record) else {
             bail!(INTERNAL_ERROR, "record {record} is not in {}", self.ns())
         };
-        self.plan_update(record, (old, new), Keys::Accepted)
+        self.prepare_update_of(record, (old, new), Keys::Accepted, &Computed)
     }
 
-    /// As [`Collection::prepare_update`], `old` being the document at `record` and `new` one that is offered. Errors as
-    /// [`Collection::prepare_insert_into`].
-    pub fn prepare_update_of(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<UpdatePlan> {
-        self.plan_update(record, (old, new), Keys::Offered)
-    }
-
-    fn plan_update(
+    /// As [`Collection::prepare_update`], `old` being the document at `record`. Errors as [`Collection::prepare_insert_into`].
+    pub fn prepare_update_of(
         &self,
         record: RecordId,
         (old, new): (Doc<'_>, Doc<'_>),
         keys: Keys,
+        source: &dyn KeySource,
     ) -> Result<UpdatePlan> {
         let mut plan = UpdatePlan::default();
         let (mut before, mut after) = (KeyBuffer::default(), KeyBuffer::default());
@@ -366,10 +357,10 @@ impl Collection {
                 continue;
             }
             if was {
-                before.append_keys(slot, spec, old, Keys::Accepted)?;
+                source.keys(index.asked(old, Keys::Accepted), slot, &mut before)?;
             }
             if will {
-                let met = after.append_keys(slot, spec, new, keys)?;
+                let met = source.keys(index.asked(new, keys), slot, &mut after)?;
                 if !index.info().met.holds(&met) {
                     plan.met.push((slot, met));
                 }
@@ -389,19 +380,33 @@ impl Collection {
         self.records.replace(record, new);
     }
 
+    /// Plans removing the document: its keys, in place of what is in `plan`. Errors: those of the source.
+    pub fn prepare_delete(&self, doc: Doc<'_>, source: &dyn KeySource, plan: &mut KeyBuffer) -> Result<()> {
+        plan.clear();
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
+            if index.spec().covers(doc) {
+                source.keys(index.asked(doc, Keys::Accepted), slot, plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the document at `record`, which has the keys of the plan; false when there is none.
+    pub fn delete_with(&mut self, record: RecordId, plan: &mut KeyBuffer) -> bool {
+        remove_keys(&mut self.indexes, plan, record);
+        self.records.remove(record)
+    }
+
     /// Removes the document at `record`; false when there is none.
     pub fn delete(&mut self, record: RecordId) -> bool {
         let Some(doc) = self.records.get(record) else { return false };
-        self.scratch.clear();
-        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
-            if index.spec().covers(doc) {
-                // The same keys were computed without an error when the document was written.
-                let computed = self.scratch.append_keys(slot, index.spec(), doc, Keys::Accepted);
-                debug_assert!(computed.is_ok());
-            }
-        }
-        remove_keys(&mut self.indexes, &mut self.scratch, record);
-        self.records.remove(record)
+        let mut plan = std::mem::take(&mut self.scratch);
+        // The same keys were computed without an error when the document was written.
+        let computed = self.prepare_delete(doc, &Computed, &mut plan);
+        debug_assert!(computed.is_ok());
+        let removed = self.delete_with(record, &mut plan);
+        self.scratch = plan;
+        removed
     }
 
     fn note_met(&mut self, news: &[(usize, Met)]) {
@@ -432,12 +437,8 @@ impl Collection {
         self.add_index(spec, Keys::Accepted)
     }
 
-    /// As [`Collection::create_index`], of an index that is offered: a document's keys in it may be too many.
-    pub fn create_offered_index(&mut self, spec: IndexSpec) -> Result<bool> {
-        self.add_index(spec, Keys::Offered)
-    }
-
-    fn add_index(&mut self, spec: IndexSpec, keys: Keys) -> Result<bool> {
+    /// As [`Collection::create_index`], of an index that may be offered: then a document's keys in it may be too many.
+    pub fn add_index(&mut self, spec: IndexSpec, keys: Keys) -> Result<bool> {
         if self.check_index(&spec)? == SpecConflict::Identical {
             return Ok(false);
         }
@@ -454,8 +455,8 @@ impl Collection {
 
     /// Fills the indexes that are maintained, from slot `first` on, which are empty. Uses all cores.
     fn fill_indexes(&mut self, first: usize, keys: Keys) -> Result<()> {
-        let specs: Vec<IndexSpec> =
-            self.indexes[first..self.maintained()].iter().map(|i| i.spec().clone()).collect();
+        let specs: Vec<Arc<IndexSpec>> =
+            self.indexes[first..self.maintained()].iter().map(|i| Arc::clone(&i.info.spec)).collect();
         let filled = fill(&self.records.snapshot(), self.records.next_id(), &specs, keys);
         let filled = filled.map_err(|unfilled| match unfilled {
             Unfilled::Key(error) => error,
@@ -482,7 +483,7 @@ impl Collection {
         }
         self.deferred = true;
         for index in &mut self.indexes[1..] {
-            *index = Index::new(index.spec().clone());
+            *index = Index::new(Arc::clone(&index.info.spec));
         }
     }
 
@@ -517,7 +518,7 @@ impl Collection {
         if self.indexes[slot].spec().is_id() {
             bail!(INVALID_OPTIONS, "cannot drop _id index");
         }
-        Ok(self.indexes.remove(slot).info.spec.clone())
+        Ok(Arc::unwrap_or_clone(Arc::unwrap_or_clone(self.indexes.remove(slot).info).spec))
     }
 
     /// Sets (`None`: removes) an option of an index that leaves its entries as they are: `hidden`,
@@ -526,7 +527,7 @@ impl Collection {
         let Some(index) = self.indexes.iter_mut().find(|i| i.info.spec.name() == name) else {
             bail!(INDEX_NOT_FOUND, "cannot find index {name} for ns {}", self.meta.ns);
         };
-        Arc::make_mut(&mut index.info).spec.set_option(option, value);
+        Arc::make_mut(&mut Arc::make_mut(&mut index.info).spec).set_option(option, value);
         Ok(())
     }
 
@@ -547,7 +548,7 @@ impl Collection {
         }
         let index = &mut self.indexes[slot];
         index.tree = tree;
-        Arc::make_mut(&mut index.info).spec.set_unique();
+        Arc::make_mut(&mut Arc::make_mut(&mut index.info).spec).set_unique();
         Ok(())
     }
 

@@ -1,11 +1,13 @@
 //! What a text index is: which fields it reads with which weight, and in which language.
 
 use super::language::{Language, Sensitive};
-use crate::{Doc, Document, Result, Value, ValueRef, bail};
+use crate::{Doc, Document, Result, Value, ValueRef, bail, meter};
 use std::collections::BTreeMap;
 
 /// The wildcard of a text index on every string of a document.
 const EVERYTHING: &str = "$**";
+/// Bytes of text taken apart into terms for one unit of work.
+const BYTES_A_UNIT: usize = 2;
 
 /// The definition of a text index.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,13 +65,18 @@ impl TextIndex {
     /// Each term of the document with its score.
     ///
     /// # Errors
-    /// 17261 and 17262 for a language of its own, or of a part, that is no string or unknown.
+    /// 17261 and 17262 for a language of its own, or of a part, that is no string or unknown; those of [`meter::spend`].
     pub fn terms(&self, doc: Doc<'_>) -> Result<BTreeMap<String, f64>> {
-        let mut out = BTreeMap::new();
+        let (mut out, mut spent) = (BTreeMap::new(), Ok(()));
         self.walk(doc, "", self.default_language, false, &mut |t| {
-            add_scores(&t, Sensitive::default(), &mut out)
+            if spent.is_ok() {
+                spent = meter::spend(1 + t.text.len() / BYTES_A_UNIT);
+            }
+            if spent.is_ok() {
+                add_scores(&t, Sensitive::default(), &mut out);
+            }
         })?;
-        Ok(out)
+        spent.map(|()| out)
     }
 
     pub(super) fn scores(&self, doc: Doc<'_>, sensitive: Sensitive) -> BTreeMap<String, f64> {

@@ -266,7 +266,10 @@ async fn build_index(
                     let is_new = c.check_index(&spec).is_ok_and(|found| found != SpecConflict::Identical);
                     Ok((None, is_new && !c.is_empty()))
                 } else {
-                    Ok((Some(IndexBuild::start(c, spec.clone())?.map(|b| (b, c.len()))), true))
+                    Ok((
+                        Some(IndexBuild::start(c, spec.clone(), node.offered_keys())?.map(|b| (b, c.len()))),
+                        true,
+                    ))
                 }
             })
             .await?;

@@ -14,6 +14,7 @@ use query::sort::SortSpec;
 use runtime::Instant;
 use std::collections::HashSet;
 use std::ops::AddAssign;
+use std::sync::Arc;
 use std::time::Duration;
 use storage::{CollectionView, IndexCursor, IndexEntry, IndexSpec, RecordId};
 
@@ -203,7 +204,7 @@ pub struct IndexWalk {
     /// Where a key leads only to others that differ from it.
     skip: Option<Skip>,
     /// The index when the snapshot was given back: another may have its name since.
-    released: Option<IndexSpec>,
+    released: Option<Arc<IndexSpec>>,
 }
 
 pub struct Or {

@@ -337,11 +337,12 @@ impl Transaction {
                 writes: &mut *writes,
                 locks,
             };
-            let done = WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f)?;
+            let done = WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f);
+            // What stopped half-way goes on with the rest.
             *bytes += writes[before..].iter().map(|w| w.bytes().len() as u64).sum::<u64>();
-            match *bytes > self.bytes_max {
+            match done.is_ok() && *bytes > self.bytes_max {
                 true => Err(self.too_large()),
-                false => Ok(done),
+                false => done,
             }
         });
         self.not_behind_section(slot, write).await

@@ -22,7 +22,7 @@ use std::sync::{Arc, Weak};
 use storage::Collection;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::Entry;
-use storage::index::Keys;
+use storage::index::{Computed, Keys};
 use storage::log::Position;
 use tokio::sync::watch;
 
@@ -247,7 +247,7 @@ fn lock_change(branch: &mut Collection, own: u64, entry: &Entry<'_>, locks: &mut
         if record < own {
             locks.push(Lock::Record(uuid, record));
         }
-        let keys = branch.unique_keys(doc, Keys::Accepted)?;
+        let keys = branch.unique_keys(doc, Keys::Accepted, &Computed)?;
         locks.extend(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)));
         Ok(())
     };

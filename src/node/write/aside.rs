@@ -5,7 +5,7 @@ use document::{Doc, DocBuf, Result, meter};
 use parking_lot::Mutex;
 
 /// What a document is evaluated to. When that cannot be done under the latch, the document goes here, is evaluated
-/// without the latch, and what came of it holds under the latch if the document is still the same.
+/// without the latch, and what came of it holds under the latch as long as the document is the same.
 pub struct Aside<T>(Mutex<State<T>>);
 
 #[derive(Default)]
@@ -22,18 +22,17 @@ impl<T> Default for Aside<T> {
     }
 }
 
-impl<T> Aside<T> {
+impl<T: Clone> Aside<T> {
     /// Evaluates under a latch.
     ///
     /// # Errors
     /// [`meter::OVERRUN`], among others: see [`Aside::unless`].
     pub fn latched(&self, old: Doc<'_>, evaluate: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut state = self.0.lock();
-        if let State::Ready(of, _) = &*state
+        if let State::Ready(of, done) = &*state
             && of.bytes() == old.bytes()
-            && let State::Ready(_, done) = std::mem::take(&mut *state)
         {
-            return Ok(done);
+            return Ok(done.clone());
         }
         let done = meter::bounded(LATCHED_QUANTA, evaluate);
         if done.as_ref().is_err_and(|e| e.code == meter::OVERRUN) {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use storage::collection::InsertPlan;
 use storage::entry::{Draft, EntryParts, Op, SessionPart};
+use storage::index::KeyBuffer;
 use storage::log::{Appended, Class, OpTime};
 
 struct Staged {
@@ -47,6 +48,8 @@ pub(crate) struct Commit {
     parts: EntryParts,
     /// Reused by inserts.
     pub(super) insert_plan: InsertPlan,
+    /// Reused by deletes.
+    pub(super) removed: KeyBuffer,
     class: Class,
     /// A session's transaction, what these entries make of it, and the statements of a retryable write among them.
     transaction: Option<(SessionId, i64, Phase, Vec<i32>)>,
@@ -291,6 +294,7 @@ impl Commit {
             staged: Vec::new(),
             parts: EntryParts::default(),
             insert_plan: InsertPlan::default(),
+            removed: KeyBuffer::default(),
             class,
             transaction: None,
             tentative: false,

@@ -11,6 +11,7 @@ use storage::index::SpecConflict;
 use storage::{CollectionView, IndexSpec, RecordId};
 
 /// A collection's `validator`, parsed once.
+#[derive(Debug)]
 pub struct Validator {
     pub matcher: Matcher,
     /// How it was parsed.
@@ -82,6 +83,34 @@ impl Validator {
         let moderate = options.get_str("validationLevel") == Some("moderate");
         let timed = names_time(filter);
         Ok(Some(Arc::new(Validator { matcher, context, refuses, logs, timed, moderate })))
+    }
+}
+
+impl Validator {
+    fn at_time_of(&self, node: &crate::Node) -> Matcher {
+        self.matcher.at_time_of(&node.parse_context(Document::new()))
+    }
+    /// What refuses nothing does not accept a document for which it fails. `matcher` is its own, as of some time.
+    fn accepts_by(&self, matcher: &Matcher, doc: Doc<'_>) -> Result<bool> {
+        let goes_on = |e: &Error| !self.refuses && !e.is(INTERRUPTION) && e.code != meter::OVERRUN;
+        match matcher.matches(doc) {
+            Err(e) if goes_on(&e) => Ok(false),
+            accepted => accepted,
+        }
+    }
+    /// Whether it accepts the document at this time.
+    ///
+    /// # Errors
+    /// Those of its expressions where it refuses, and interrupts.
+    pub(super) fn accepts_now(&self, node: &crate::Node, doc: Doc<'_>) -> Result<bool> {
+        match self.timed {
+            true => self.accepts_by(&self.at_time_of(node), doc),
+            false => self.accepts_by(&self.matcher, doc),
+        }
+    }
+    /// `errInfo` of a document that it does not accept.
+    pub(super) fn description(&self, doc: Doc<'_>) -> Document {
+        super::refusal::info(self.matcher.filter(), doc, &self.context)
     }
 }
 
@@ -173,7 +202,10 @@ impl WriteUnit<'_> {
         if self.is_accepted(v, doc)? {
             return Ok(());
         }
-        let info = super::refusal::info(v.matcher.filter(), doc, &v.context);
+        let info = match self.repeats {
+            true => self.op.ahead.description(v, doc)?,
+            false => v.description(doc),
+        };
         if v.logs {
             self.op.note_validation_failure(doc! {
                 "namespace": self.slot.ns.as_str(), "document": shown(doc),
@@ -187,21 +219,12 @@ impl WriteUnit<'_> {
         }
     }
 
-    /// A validator that refuses nothing does not accept what it fails for.
-    fn is_accepted(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
-        let goes_on = |e: &Error| !validator.refuses && !e.is(INTERRUPTION) && e.code != meter::OVERRUN;
-        match self.is_valid(validator, doc) {
-            Err(e) if goes_on(&e) => Ok(false),
-            accepted => accepted,
-        }
-    }
-
-    fn is_valid(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
-        if !validator.timed {
-            return validator.matcher.matches(doc);
-        }
-        let now = || validator.matcher.at_time_of(&self.node.parse_context(Document::new()));
-        self.timed_validator.get_or_init(now).matches(doc)
+    fn is_accepted(&self, validator: &Arc<Validator>, doc: Doc<'_>) -> Result<bool> {
+        let now = || validator.at_time_of(self.node);
+        let matcher =
+            || if validator.timed { self.timed_validator.get_or_init(now) } else { &validator.matcher };
+        let accepts = || validator.accepts_by(matcher(), doc);
+        if self.repeats { self.op.ahead.verdict(validator, doc, accepts) } else { accepts() }
     }
 
     /// As [`WriteUnit::check_validator`], for what an update made of `old`.
@@ -236,7 +259,7 @@ impl WriteUnit<'_> {
             }
             let oldest: Option<RecordId> = c.records().first().map(|(record, _)| record);
             match oldest {
-                Some(record) => self.delete(record, Origin::default())?,
+                Some(record) => self.delete_as_well(record, Origin::default())?,
                 None => return Ok(()),
             };
         }
@@ -249,7 +272,7 @@ impl WriteUnit<'_> {
         for (name, value) in spec.document().iter() {
             o.push(name, value.clone());
         }
-        let (ns, older) = (&self.slot.ns, self.is_older_than_transaction());
+        let (ns, older, keys) = (&self.slot.ns, self.is_older_than_transaction(), self.node.offered_keys());
         let c = self
             .state
             .collection
@@ -262,7 +285,7 @@ impl WriteUnit<'_> {
                 "Cannot create new indexes on existing collection {ns} in a multi-document transaction."
             );
         }
-        if !c.create_offered_index(spec)? {
+        if !c.add_index(spec, keys)? {
             return Ok(false);
         }
         self.command(Some(uuid), o, None, false);

@@ -18,6 +18,7 @@ use query::matcher::Matcher;
 use query::projection::Projection;
 use query::sort::SortSpec;
 use query::update::Update;
+use std::sync::OnceLock;
 
 const SEARCHES_MAX: usize = 100;
 
@@ -166,7 +167,7 @@ impl Command {
                     hint,
                     sample: crate::sampling::take::id_of(body),
                     aside: Aside::default(),
-                    fresh: Aside::default(),
+                    fresh: OnceLock::new(),
                 }))
             }
         };
@@ -267,7 +268,7 @@ async fn change_found(
                     Ok(None)
                 })
                 .await;
-            if let Some((change, _)) = s.unless_aside(written).map_err(|e| e.at(Phase::Running))? {
+            if let Some((change, _)) = s.unless_aside(node, written).map_err(|e| e.at(Phase::Running))? {
                 break change;
             }
         };

@@ -5,7 +5,7 @@ use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::session::Checkout;
 use crate::{Node, Operation, Request};
-use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail, meter};
 use runtime::Instant;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -90,7 +90,7 @@ async fn insert_into(
             .await;
     }
     let mut outcome = Outcome::default();
-    let mut next = 0;
+    let (mut next, mut given) = (0, None);
     while next < documents.len() {
         op.check_interrupt()?;
         hold_slice(node, op, &slot.ns, documents[next]).await?;
@@ -106,13 +106,13 @@ async fn insert_into(
                         outcome.retried.push(stmt);
                         Ok(())
                     }
-                    Ok(None) => insert_one(node, unit, documents[index], stmt, flags),
+                    Ok(None) => insert_one(unit, documents[index], stmt, flags, &mut given),
                     Err(e) => Err(e),
                 };
                 match done {
                     Ok(()) => outcome.n += 1,
-                    Err(e) if ends_command_of(op, &e) => {
-                        // Where it waits for a transaction, it goes on from here.
+                    Err(e) if e.code == meter::OVERRUN || ends_command_of(op, &e) => {
+                        // Where it waits for a transaction, or for its keys, it goes on from here.
                         next = index;
                         return Err(e);
                     }
@@ -166,7 +166,15 @@ fn is_at(data: &Document, ns: &str, doc: Doc<'_>) -> bool {
     crate::failpoints::concerns(data, ns) && wanted.is_none_or(|id| found.as_ref() == Some(id))
 }
 
-fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, flags: Flags) -> Result<()> {
+/// `given` is the document with the `_id` that it was given, where it is to be inserted again.
+fn insert_one(
+    unit: &mut WriteUnit<'_>,
+    doc: Doc<'_>,
+    stmt: i32,
+    flags: Flags,
+    given: &mut Option<DocBuf>,
+) -> Result<()> {
+    let node = unit.node;
     node.failpoints.fail_if_set("failAllInserts")?;
     let point = "failCollectionInserts";
     if node.failpoints.should_with(point, |data| is_at(data, &unit.slot.ns, doc)).is_some() {
@@ -175,7 +183,20 @@ fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, fl
             "Failpoint ({point}) has been enabled, so rejecting insertion of a document"
         );
     }
-    let doc = normalized(node, doc, flags.keep_empty_timestamps)?;
+    let doc = match given.take() {
+        Some(again) => Stored::Changed(again),
+        None => normalized(node, doc, flags.keep_empty_timestamps)?,
+    };
+    let done = insert_stored(unit, doc.doc(), stmt, flags);
+    if let (Err(e), Stored::Changed(doc)) = (&done, doc)
+        && e.code == meter::OVERRUN
+    {
+        *given = Some(doc);
+    }
+    done
+}
+
+fn insert_stored(unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, flags: Flags) -> Result<()> {
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
     }
@@ -184,10 +205,10 @@ fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, fl
         unit.create_implicitly()?;
     }
     if !flags.bypass_validation {
-        unit.check_validator(doc.doc())?;
+        unit.check_validator(doc)?;
     }
     let origin = Origin { statement: Some(stmt), from_migrate: flags.from_migrate, ..Origin::default() };
-    unit.insert(doc.doc(), origin)?;
+    unit.insert(doc, origin)?;
     unit.trim_capped()
 }
 

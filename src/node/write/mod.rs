@@ -1,5 +1,6 @@
 //! Changing data: the commit ([`unit`]) and the write commands over it.
 
+pub(crate) mod ahead;
 pub mod apply_ops;
 pub mod aside;
 pub mod bulk_write;

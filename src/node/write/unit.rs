@@ -14,6 +14,7 @@
 //! Invariant: between the first change to a tree and the append nothing fails. A closure that returns an error after
 //! it changed something has still committed those changes. A panic in between aborts the process ([`Committing`]).
 
+use super::ahead::Source;
 use super::commit::Commit;
 use crate::namespace::{OwnershipFilter, SlotState};
 use crate::operation::{Operation, Received};
@@ -21,14 +22,13 @@ use crate::transaction::locks::{Ended, Lock};
 use crate::transaction::{Part, write_conflict};
 use crate::{Node, memory, namespace::Slot};
 use document::delta::{self, Touched};
-use document::{Doc, DocBuf, Document, Result, Value, bail, codes, doc, err};
+use document::{Doc, DocBuf, Document, Result, Value, bail, codes, doc, err, meter};
 use query::matcher::Matcher;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use storage::collection::UpdatePlan;
 use storage::entry::{Draft, Entry, O2, Op};
-use storage::index::Keys;
 use storage::log::Appended;
 use storage::{Collection, CollectionMeta, RecordId};
 
@@ -88,6 +88,8 @@ pub struct WriteUnit<'a> {
     part: Option<Part<'a>>,
     /// The transaction whose lock a write outside transactions has met.
     blocked: Cell<Option<Ended>>,
+    /// What runs in it can be called again: see [`super::ahead`].
+    pub(super) repeats: bool,
 }
 
 impl Node {
@@ -135,7 +137,8 @@ impl Node {
     }
 
     /// As [`Node::write_as`], for a write of a client: when it meets what an open transaction has changed, `f` is called
-    /// again once that has ended. Until then `f` has changed nothing that it would change again.
+    /// again once that has ended; and when it asks what would take too long under the latch, once that is answered. Until then `f`
+    /// has changed nothing that it would change again.
     pub(crate) async fn write_waiting<T>(
         &self,
         op: &Operation,
@@ -147,12 +150,18 @@ impl Node {
             let mut blocked = None;
             let done = self
                 .write_as(op, received, slot, |unit| {
+                    unit.repeats = true;
                     let out = f(unit);
                     blocked = unit.blocked.take().filter(|_| out.is_err());
                     out
                 })
                 .await;
-            let Some(mut ended) = blocked else { return done };
+            let Some(mut ended) = blocked else {
+                match &done {
+                    Err(e) if e.code == meter::OVERRUN && op.ahead.work(self) => continue,
+                    _ => return done,
+                }
+            };
             let wait = async move {
                 // A dropped sender has ended, too.
                 let _ = ended.wait_for(|ended| *ended).await;
@@ -197,6 +206,7 @@ impl<'a> WriteUnit<'a> {
             commit,
             part: None,
             blocked: Cell::new(None),
+            repeats: false,
         }
     }
 
@@ -240,7 +250,8 @@ impl<'a> WriteUnit<'a> {
             return Ok(());
         }
         let Some(collection) = &self.state.collection else { return Ok(()) };
-        let (uuid, keys) = (collection.uuid(), collection.unique_keys(doc, Keys::Offered)?);
+        let keys = collection.unique_keys(doc, self.node.offered_keys(), &self.source())?;
+        let uuid = collection.uuid();
         match &mut self.part {
             Some(part) => part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice()))),
             None => self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key))),
@@ -255,7 +266,8 @@ impl<'a> WriteUnit<'a> {
         let Some(collection) = self.collection() else { return Ok(()) };
         let uuid = collection.uuid();
         self.refuse_locked([Lock::Record(uuid, record)])?;
-        let keys = new.map(|new| collection.unique_keys(new, Keys::Offered)).transpose()?.unwrap_or_default();
+        let unique = |new| collection.unique_keys(new, self.node.offered_keys(), &self.source());
+        let keys = new.map(unique).transpose()?.unwrap_or_default();
         self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)))
     }
 
@@ -411,6 +423,7 @@ impl<'a> WriteUnit<'a> {
     pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
         self.pass_fail_point(origin)?;
         self.claim_insert(doc)?;
+        let (keys, source) = (self.node.offered_keys(), self.source());
         let ns = &self.slot.ns;
         let collection = self
             .state
@@ -419,7 +432,7 @@ impl<'a> WriteUnit<'a> {
             .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
         let uuid = collection.uuid();
         let plan = &mut self.commit.insert_plan;
-        collection.prepare_insert_into(doc, plan)?;
+        collection.prepare_insert_into(doc, keys, &source, plan)?;
         if self.node.profiling.load(Relaxed) {
             self.op.profiler_notes().keys(plan.added().count(), 0);
         }
@@ -447,7 +460,12 @@ impl<'a> WriteUnit<'a> {
         touched: Option<&Touched>,
     ) -> Result<Replacement> {
         self.check_unlocked(record, Some(new))?;
-        let plan = self.existing()?.prepare_update_of(record, old, new)?;
+        let plan = self.existing()?.prepare_update_of(
+            record,
+            (old, new),
+            self.node.offered_keys(),
+            &self.source(),
+        )?;
         let difference = match touched {
             Some(touched) => delta::compute_along(old, new, touched),
             None => delta::compute(old, new),
@@ -494,26 +512,40 @@ impl<'a> WriteUnit<'a> {
         Some(self.filter()?.document_key(doc))
     }
 
+    fn source(&self) -> Source<'a> {
+        if self.repeats { Source::Ahead(self.op) } else { Source::Computed }
+    }
+
     /// Removes the document at `record`; false when there is none.
     pub fn delete(&mut self, record: RecordId, origin: Origin<'_>) -> Result<bool> {
+        self.remove(record, origin, self.source())
+    }
+
+    /// The same after a change that may not be made again.
+    pub(super) fn delete_as_well(&mut self, record: RecordId, origin: Origin<'_>) -> Result<bool> {
+        self.remove(record, origin, Source::Computed)
+    }
+
+    fn remove(&mut self, record: RecordId, origin: Origin<'_>, source: Source<'_>) -> Result<bool> {
         self.pass_fail_point(origin)?;
         self.check_unlocked(record, None)?;
         self.refuse_capped()?;
-        let collection = self.existing()?;
+        let ns = &self.slot.ns;
+        let collection = self.state.collection.as_mut();
+        let collection = collection.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
-        if self.part.is_some() {
-            let keys = collection.unique_keys(old.doc(), Keys::Accepted)?;
-            if let Some(part) = &mut self.part {
-                part.lock_record(record)?;
-                part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice())))?;
-            }
+        let removed = &mut self.commit.removed;
+        collection.prepare_delete(old.doc(), &source, removed)?;
+        if let Some(part) = &mut self.part {
+            part.lock_record(record)?;
+            let unique = |slot: usize| collection.indexes()[slot].spec().unique();
+            part.lock_keys(removed.iter().filter(|(slot, _)| unique(*slot)))?;
         }
         if self.node.profiling.load(Relaxed) {
-            self.op.profiler_notes().keys(0, self.existing()?.key_count(old.doc()));
+            self.op.profiler_notes().keys(0, removed.len());
         }
-        let collection = self.existing_mut()?;
-        collection.delete(record);
+        collection.delete_with(record, removed);
         let key = self.sharded_key(old.doc()).unwrap_or_else(|| {
             document::DocWriter::build(|w| old.doc().element("_id").iter().for_each(|id| w.element(id)))
         });

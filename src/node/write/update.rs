@@ -6,16 +6,17 @@
 //! throughout.
 
 use super::aside::Aside;
-use super::insert::normalized;
+use super::insert::{Stored, normalized};
 use super::retry::{CHANGES_OWNER, kind_of};
 use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
+use crate::exec::query::LATCHED_QUANTA;
 use crate::read::candidates::{Candidates, Search};
 use crate::sampling::samples::difference;
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request, namespace::Slot};
-use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err, meter};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -44,8 +45,8 @@ pub struct UpdateStatement {
     /// The sample that the statement is: what it changes is noted.
     pub sample: Option<[u8; 16]>,
     pub aside: Aside<Option<Applied>>,
-    /// The document that an upsert makes, likewise.
-    pub fresh: Aside<DocBuf>,
+    /// The document that an upsert makes, with its `_id`.
+    pub fresh: OnceLock<DocBuf>,
 }
 
 /// A statement's filter. One that says nothing but an `_id` is parsed only where more than finding that document is
@@ -222,7 +223,7 @@ impl UpdateStatement {
             hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
             sample,
             aside: Aside::default(),
-            fresh: Aside::default(),
+            fresh: OnceLock::new(),
         })
     }
 
@@ -237,23 +238,44 @@ impl UpdateStatement {
     /// The same under a latch.
     ///
     /// # Errors
-    /// [`document::meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+    /// [`meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
     fn evaluate(&self, old: Doc<'_>) -> Result<Option<Applied>> {
         self.aside.latched(old, || self.evaluate_now(old))
     }
-    /// What the statement's filter and update describe. It depends on no stored document.
-    fn describe(&self) -> Result<DocBuf> {
-        self.supplied.as_ref().unwrap_or(&self.update).upsert_document(self.filter.matcher()?)
+    /// The document that the statement's filter and update describe, as it will be stored. It depends on no stored document.
+    fn describe(&self, node: &Node) -> Result<DocBuf> {
+        let described =
+            self.supplied.as_ref().unwrap_or(&self.update).upsert_document(self.filter.matcher()?)?;
+        let changed = match normalized(node, described.doc(), false)? {
+            Stored::As(_) => None,
+            Stored::Changed(changed) => Some(changed),
+        };
+        Ok(changed.unwrap_or(described))
+    }
+    /// The same under a latch; once it is known it stays.
+    ///
+    /// # Errors
+    /// [`meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+    fn described(&self, node: &Node) -> Result<&DocBuf> {
+        if let Some(known) = self.fresh.get() {
+            return Ok(known);
+        }
+        let described = meter::bounded(LATCHED_QUANTA, || self.describe(node))?;
+        Ok(self.fresh.get_or_init(|| described))
     }
     /// What a write came to; `None` when a document had to be evaluated without the latch first, which has been done: the
     /// write is to be repeated.
     ///
     /// # Errors
     /// The write's, and the evaluation's.
-    pub fn unless_aside<T>(&self, written: Result<T>) -> Result<Option<T>> {
-        match self.fresh.is_wanted() {
-            true => self.fresh.unless(written, |_| self.describe()),
-            false => self.aside.unless(written, |old| self.evaluate_now(old)),
+    pub fn unless_aside<T>(&self, node: &Node, written: Result<T>) -> Result<Option<T>> {
+        match written {
+            Err(e) if e.code == meter::OVERRUN && !self.aside.is_wanted() => {
+                let described = self.describe(node)?;
+                self.fresh.get_or_init(|| described);
+                Ok(None)
+            }
+            other => self.aside.unless(other, |old| self.evaluate_now(old)),
         }
     }
 }
@@ -339,7 +361,7 @@ pub async fn run(
                         Ok(None)
                     })
                     .await;
-                if let Some((done, _)) = s.unless_aside(written)? {
+                if let Some((done, _)) = s.unless_aside(node, written)? {
                     break done;
                 }
             };
@@ -390,7 +412,7 @@ async fn by_id(
                 Ok(done)
             })
             .await;
-        if let Some((done, _)) = s.unless_aside(written)? {
+        if let Some((done, _)) = s.unless_aside(node, written)? {
             return Ok(done);
         }
     }
@@ -421,7 +443,7 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
                     Ok(())
                 })
                 .await;
-            s.unless_aside(written)?;
+            s.unless_aside(node, written)?;
         }
         crate::lane::give_way(op).await?;
     }
@@ -588,7 +610,7 @@ pub async fn upsert_waiting(
 ) -> Result<Upserted> {
     loop {
         let written = node.write_waiting(op, &op.received, slot, |unit| upsert(unit, s, stmt, bypass)).await;
-        if let Some((upserted, _)) = s.unless_aside(written)? {
+        if let Some((upserted, _)) = s.unless_aside(node, written)? {
             return Ok(upserted);
         }
     }
@@ -611,11 +633,9 @@ impl Upserted {
 /// Inserts the document that the statement's filter and update describe. Its entry holds all that a retry is answered with.
 ///
 /// # Errors
-/// [`document::meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+/// [`meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
 fn upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Upserted> {
-    let fresh = s.fresh.latched(Doc::empty(), || s.describe())?;
-    let stored = normalized(unit.node, fresh.doc(), false)?;
-    let doc = stored.doc();
+    let doc = s.described(unit.node)?.doc();
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
     }

@@ -291,7 +291,7 @@ impl Run {
             Step::Snapshot => self.snapshots.push((self.collection.snapshot(), self.model.clone())),
             Step::StartBuild if self.build.is_none() => {
                 let wanted = spec(doc! { "key": { "u": 1 }, "unique": true });
-                self.build = IndexBuild::start(&self.collection, wanted).unwrap();
+                self.build = IndexBuild::start(&self.collection, wanted, Keys::Accepted).unwrap();
             }
             Step::ScanBuild => {
                 if let Some(build) = &mut self.build
@@ -416,7 +416,7 @@ fn collection_timing() {
         let start = runtime::Instant::now();
         let mut plan = InsertPlan::default();
         for document in &documents {
-            c.prepare_insert_into(document.doc(), &mut plan).unwrap();
+            c.prepare_insert_into(document.doc(), Keys::Accepted, &Computed, &mut plan).unwrap();
             c.insert_with(&mut plan, document.doc());
         }
         println!("insert, {} indexes: {:?} each", c.indexes().len(), start.elapsed() / n as u32);

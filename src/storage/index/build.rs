@@ -31,12 +31,15 @@ pub struct IndexBuild {
     complete: bool,
     /// Records whose key another record has taken in the tree of a unique index.
     duplicates: BTreeMap<Vec<u8>, BTreeSet<RecordId>>,
+    /// Whether they may be too many.
+    whose: Keys,
     keys: KeyBuffer,
 }
 
 impl IndexBuild {
-    /// Begins; `None` when an identical index exists. Errors: those of [`Collection::check_index`].
-    pub fn start(collection: &Collection, spec: IndexSpec) -> Result<Option<IndexBuild>> {
+    /// Begins; `None` when an identical index exists. A document's keys may be too many where they are offered. Errors: those of
+    /// [`Collection::check_index`].
+    pub fn start(collection: &Collection, spec: IndexSpec, whose: Keys) -> Result<Option<IndexBuild>> {
         if collection.check_index(&spec)? == SpecConflict::Identical {
             return Ok(None);
         }
@@ -46,6 +49,7 @@ impl IndexBuild {
             scanned: 0,
             complete: false,
             duplicates: BTreeMap::new(),
+            whose,
             keys: KeyBuffer::default(),
         }))
     }
@@ -129,7 +133,7 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        let met = self.keys.append_keys(0, &self.index.info.spec, doc, Keys::Offered)?;
+        let met = self.keys.append_keys(0, &self.index.info.spec, doc, self.whose)?;
         self.index.note(&met);
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];

@@ -8,6 +8,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use document::{Doc, Result};
 
@@ -106,7 +107,7 @@ fn prefix(key: &[u8]) -> u64 {
 pub(crate) fn fill(
     records: &Snapshot,
     next: RecordId,
-    specs: &[IndexSpec],
+    specs: &[Arc<IndexSpec>],
     keys: Keys,
 ) -> std::result::Result<Vec<Filled>, Unfilled> {
     let starts: Vec<RecordId> = (0..next).step_by(RUN as usize).collect();
@@ -133,7 +134,7 @@ pub(crate) fn fill(
 }
 
 /// The runs of the records from `start` on, one for each index.
-fn read_runs(records: &Snapshot, start: RecordId, specs: &[IndexSpec], keys: Keys) -> Result<Vec<Run>> {
+fn read_runs(records: &Snapshot, start: RecordId, specs: &[Arc<IndexSpec>], keys: Keys) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = specs.iter().map(|_| Run::default()).collect();
     let mut buffer = KeyBuffer::default();
     let mut cursor = RecordCursor::new(records.cursor());

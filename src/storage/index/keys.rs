@@ -12,6 +12,7 @@ use document::{Doc, Document, Result, Value, ValueRef, bail, hash, key_string, m
 
 use super::places;
 use super::spec::{FieldKind, IndexSpec, KeyField};
+use std::sync::Arc;
 
 /// Keys laid one after the other in one buffer, so that a write allocates once whatever the number of keys.
 #[derive(Clone, Debug, Default)]
@@ -61,9 +62,59 @@ impl Met {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Of a document or an index that a client offers, which may be refused.
-    Offered,
+    Offered {
+        /// `indexMaxNumGeneratedKeysPerDocument`, which limits the keys of places only.
+        places_max: usize,
+    },
     /// Of a document that is in an index, or that the log says was accepted. It is removed or put in again whatever it has.
     Accepted,
+}
+
+impl Keys {
+    /// Whether they may be refused.
+    pub(super) fn are_offered(self) -> bool {
+        matches!(self, Keys::Offered { .. })
+    }
+}
+
+/// The keys of one document in one index, which are asked for.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The index. Its partial filter is not asked.
+    pub spec: &'a Arc<IndexSpec>,
+    pub doc: Doc<'a>,
+    pub keys: Keys,
+}
+
+impl Asked<'_> {
+    /// Appends the keys, sorted and without repetition, as those of the index at `slot`; what was met on the way.
+    ///
+    /// # Errors
+    /// Those of [`for_each_key`]; of those offered also CannotBuildIndexKeys (201) for too many, and in a text index 16732 and 16733; those of
+    /// [`meter::spend`]. What was appended before stays.
+    pub fn compute(&self, slot: usize, out: &mut KeyBuffer) -> Result<Met> {
+        let each =
+            &mut |push: &mut EmitAny<'_>| for_each_of_kind(self.spec, self.doc, self.keys, push).map(Some);
+        Ok(out.append(slot, (self.spec, self.doc, self.keys), each)?.unwrap_or_default())
+    }
+}
+
+/// Where a collection has the keys of documents from.
+pub trait KeySource {
+    /// As [`Asked::compute`].
+    ///
+    /// # Errors
+    /// Those of [`Asked::compute`].
+    fn keys(&self, asked: Asked<'_>, slot: usize, out: &mut KeyBuffer) -> Result<Met>;
+}
+
+/// They are computed on the spot. The work is not broken off where the operation's time ends.
+pub struct Computed;
+
+impl KeySource for Computed {
+    fn keys(&self, asked: Asked<'_>, slot: usize, out: &mut KeyBuffer) -> Result<Met> {
+        meter::unbroken(|| asked.compute(slot, out))
+    }
 }
 
 /// Receives the components of a key. An error ends the search for further keys.
@@ -73,8 +124,10 @@ pub(super) type EmitAny<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<()> + 'e;
 
 /// Bytes that the keys of a document may take in one index: an array has a key for each element, and each repeats the other fields.
 const KEY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// `indexMaxNumGeneratedKeysPerDocument`, which limits the keys of places only.
-const KEYS_OF_PLACES_MAX: usize = 100_000;
+/// Work that a key is, besides its bytes.
+const UNITS_A_KEY: usize = 4;
+/// Bytes encoded, or compared, for one unit of work.
+const BYTES_A_UNIT: usize = 64;
 
 /// Room for the record id after each key.
 pub(crate) const RECORD_ID_ROOM: usize = 8;
@@ -127,8 +180,14 @@ impl KeyBuffer {
         keys: Keys,
     ) -> Result<Met> {
         let each = &mut |push: &mut EmitAny<'_>| for_each_of_kind(spec, doc, keys, push).map(Some);
-        let met = self.append(slot, (spec, doc, keys), each)?;
+        let met = meter::unbroken(|| self.append(slot, (spec, doc, keys), each))?;
         Ok(met.unwrap_or_default())
+    }
+    /// Appends those of another buffer, which are of one index, as those of the index at `slot`.
+    pub fn extend(&mut self, slot: usize, other: &KeyBuffer) {
+        let by = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.keys.extend(other.keys.iter().map(|k| Key { slot, start: k.start + by, end: k.end + by }));
     }
 
     /// As [`KeyBuffer::append_keys`], but only those keys of `new` that `old` may lack; `None`, and nothing is appended, where they are not
@@ -142,7 +201,7 @@ impl KeyBuffer {
     ) -> Result<Option<Met>> {
         let Some(layout) = spec.layout().filter(|_| !spec.unique()) else { return Ok(None) };
         let each = &mut |push: &mut EmitAny<'_>| places::for_each_grown_key(spec, layout, (old, new), push);
-        self.append(slot, (spec, new, keys), each)
+        meter::unbroken(|| self.append(slot, (spec, new, keys), each))
     }
 
     fn append(
@@ -160,15 +219,21 @@ impl KeyBuffer {
             let end = self.bytes.len();
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
+            meter::spend(UNITS_A_KEY + (end - start) / BYTES_A_UNIT)?;
             match keys {
-                Keys::Offered => {
-                    check_room(spec, doc, self.keys.len() - first, self.bytes.len() - first_byte)
+                Keys::Offered { places_max } => {
+                    let places = self.keys.len() - first;
+                    check_room(spec, doc, (places, places_max), self.bytes.len() - first_byte)
                 }
                 Keys::Accepted => Ok(()),
             }
         };
-        let met = meter::unbroken(|| each(&mut push))?;
-        if self.keys.len() - first > 1 {
+        let met = each(&mut push)?;
+        let appended = self.keys.len() - first;
+        if appended > 1 {
+            let bytes_a_key = (self.bytes.len() - first_byte) / appended;
+            let compared = UNITS_A_KEY / 2 + bytes_a_key / BYTES_A_UNIT;
+            meter::spend(appended * appended.ilog2() as usize * compared)?;
             let bytes = &self.bytes;
             let of = |k: &Key| &bytes[k.start..k.end];
             self.keys[first..].sort_unstable_by(|a, b| of(a).cmp(of(b)));
@@ -186,8 +251,13 @@ impl KeyBuffer {
 }
 
 /// Whether a document may have so many keys, with so many bytes, in an index.
-fn check_room(spec: &IndexSpec, doc: Doc<'_>, keys: usize, bytes: usize) -> Result<()> {
-    if keys > KEYS_OF_PLACES_MAX && spec.layout().is_some() {
+fn check_room(
+    spec: &IndexSpec,
+    doc: Doc<'_>,
+    (keys, places_max): (usize, usize),
+    bytes: usize,
+) -> Result<()> {
+    if keys > places_max && spec.layout().is_some() {
         bail!(
             CANNOT_BUILD_INDEX_KEYS,
             "Insert of geo object exceeded maximum number of generated keys: {}",
@@ -211,7 +281,7 @@ fn check_room(spec: &IndexSpec, doc: Doc<'_>, keys: usize, bytes: usize) -> Resu
 /// # Errors
 /// Those with which it would be refused when it is written, and those of [`meter::spend`].
 pub fn check(spec: &IndexSpec, doc: Doc<'_>) -> Result<()> {
-    for_each_of_kind(spec, doc, Keys::Offered, &mut |_| Ok(())).map(drop)
+    for_each_of_kind(spec, doc, Keys::Offered { places_max: usize::MAX }, &mut |_| Ok(())).map(drop)
 }
 
 /// Calls `f` with the components of each key of `doc`, whatever the kind of the index.

@@ -33,7 +33,7 @@ pub use check::KeysOfDocument;
 pub(crate) use cursor::read_record_id;
 pub use cursor::{IndexCursor, IndexEntry, prefix_end};
 pub(crate) use duplicate::duplicate_key;
-pub use keys::{Keys, Met};
+pub use keys::{Asked, Computed, KeyBuffer, KeySource, Keys, Met};
 pub use spec::{
     FieldKind, IndexSpec, KeyField, MEASURED, PredicateFactory, SpecConflict, conflict, default_name,
     no_partial_indexes, validate_key_pattern,
@@ -51,8 +51,8 @@ pub type Predicate = Arc<dyn Fn(Doc<'_>) -> bool + Send + Sync>;
 /// What is known of an index apart from its entries.
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
-    /// Its definition.
-    pub spec: IndexSpec,
+    /// Its definition, which is another one when anything of it changes.
+    pub spec: Arc<IndexSpec>,
     /// What its documents have shown; never shrinks while the node runs.
     pub met: Met,
 }
@@ -78,7 +78,8 @@ pub struct IndexSnapshot {
 }
 
 impl Index {
-    pub(crate) fn new(spec: IndexSpec) -> Index {
+    pub(crate) fn new(spec: impl Into<Arc<IndexSpec>>) -> Index {
+        let spec = spec.into();
         // A document has a key for each of its paths in a wildcard index.
         let multikey = spec.wildcard().is_some();
         let met = Met { multikey, ..Met::default() };
@@ -87,6 +88,10 @@ impl Index {
     /// The definition.
     pub fn spec(&self) -> &IndexSpec {
         &self.info.spec
+    }
+    /// The question for a document's keys in it.
+    pub(crate) fn asked<'a>(&'a self, doc: Doc<'a>, keys: Keys) -> Asked<'a> {
+        Asked { spec: &self.info.spec, doc, keys }
     }
     /// See [`IndexInfo::multikey`].
     pub fn is_multikey(&self) -> bool {

@@ -168,9 +168,12 @@ fn numbers(count: i32) -> Value {
     Value::Array((0..count).map(Value::from).collect())
 }
 
+const OFFERED: Keys = Keys::Offered { places_max: 100_000 };
+
 /// What a document that is offered is refused for.
 fn offered(key: Document, document: &DocBuf) -> Result<(), i32> {
-    indexed(key).prepare_insert_into(document.doc(), &mut InsertPlan::default()).map_err(|e| e.code)
+    let plan = &mut InsertPlan::default();
+    indexed(key).prepare_insert_into(document.doc(), OFFERED, &Computed, plan).map_err(|e| e.code)
 }
 
 #[test]
@@ -182,16 +185,16 @@ fn a_document_is_refused_for_its_keys_when_it_is_offered_and_never_once_it_was_a
     let plan = collection.prepare_insert(large.doc()).unwrap();
     let record = collection.insert(plan, large.doc());
     let less = doc! { "_id": 1, "a": "a", "x": 1 }.to_doc_buf();
-    let plan = collection.prepare_update_of(record, large.doc(), less.doc()).unwrap();
+    let plan = collection.prepare_update(record, less.doc()).unwrap();
     collection.update(record, plan, less.doc());
-    let more = collection.prepare_update_of(record, less.doc(), large.doc());
+    let more = collection.prepare_update_of(record, (less.doc(), large.doc()), OFFERED, &Computed);
     assert_eq!(more.err().map(|e| e.code), Some(codes::CANNOT_BUILD_INDEX_KEYS));
     let plan = collection.prepare_update(record, large.doc()).unwrap();
     collection.update(record, plan, large.doc());
     let again = |name: &str| {
         IndexSpec::parse(&doc! { "key": { "x": 1, "a": 1 }, "name": name }, &no_partial_indexes).unwrap()
     };
-    let refused = collection.create_offered_index(again("offered"));
+    let refused = collection.add_index(again("offered"), OFFERED);
     assert_eq!(refused.err().map(|e| e.code), Some(codes::CANNOT_BUILD_INDEX_KEYS));
     assert!(collection.create_index(again("accepted")).unwrap());
     assert!(collection.delete(record));
@@ -203,6 +206,11 @@ fn places_and_terms_are_limited_in_number_as_on_the_real_server() {
     let places = doc! { "at": "2dsphere", "x": 1 };
     assert_eq!(offered(places.clone(), &place(100_000)), Ok(()));
     assert_eq!(offered(places, &place(100_001)), Err(codes::CANNOT_BUILD_INDEX_KEYS));
+    let few = Keys::Offered { places_max: 10 };
+    let (of_few, plan) = (indexed(doc! { "at": "2dsphere", "x": 1 }), &mut InsertPlan::default());
+    assert!(of_few.prepare_insert_into(place(10).doc(), few, &Computed, plan).is_ok());
+    let refused = of_few.prepare_insert_into(place(11).doc(), few, &Computed, plan);
+    assert_eq!(refused.map_err(|e| e.code), Err(codes::CANNOT_BUILD_INDEX_KEYS));
     assert_eq!(offered(doc! { "x": 1 }, &place(100_001)), Ok(()), "of plain fields there are any number");
     let words = |count: i32| {
         let words: Vec<String> = (0..count).map(|i| format!("w{i:07}")).collect();

@@ -138,13 +138,13 @@ pub(crate) fn for_each_key(
         let value = if own { Some(ValueRef::Null) } else { value_beside(field, doc) };
         match value {
             Some(value) => beside.push(value),
-            None if keys == Keys::Offered => return Err(array_beside(field, doc)),
+            None if keys.are_offered() => return Err(array_beside(field, doc)),
             // What was accepted before such were refused is there as null.
             None => beside.push(ValueRef::Null),
         }
     }
     let terms = index.terms(doc)?;
-    if keys == Keys::Offered {
+    if keys.are_offered() {
         check_terms(doc, &beside, &terms)?;
     }
     for (term, score) in terms {

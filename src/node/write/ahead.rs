@@ -172,10 +172,13 @@ impl Ahead {
     }
 }
 
+/// The keys of a document as small as this are few enough for a latch.
+const BYTES_FEW: usize = 4096;
+
 /// Why a larger document is refused is not described under a latch.
 const DESCRIBED_BYTES_MAX: usize = 16 * 1024;
 
-/// Where a write has keys from: of one that can be called again, what takes long is computed without the latch.
+/// Where a write has keys from: of one that can be called again, those that take long are computed without the latch.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
     Computed,
@@ -184,7 +187,10 @@ pub(super) enum Source<'a> {
 
 impl KeySource for Source<'_> {
     fn keys(&self, asked: Asked<'_>, slot: usize, out: &mut KeyBuffer) -> Result<Met> {
-        let Source::Ahead(op) = self else { return Computed.keys(asked, slot, out) };
+        let op = match self {
+            Source::Ahead(op) if asked.doc.bytes().len() > BYTES_FEW => op,
+            _ => return Computed.keys(asked, slot, out),
+        };
         // Either reads or evaluates.
         let out = std::cell::RefCell::new(out);
         let read = |answer: &Answer| match answer {

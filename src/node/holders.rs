@@ -1,7 +1,6 @@
 //! Who holds a lock, by name, for the errors of those who wait in vain.
 
 use parking_lot::Mutex;
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// The names of those who hold a lock.
@@ -11,7 +10,7 @@ pub struct Holders(Arc<Mutex<Vec<Arc<str>>>>);
 /// A guard of a lock, whose holder has a name as long as it lives.
 #[derive(Debug)]
 pub struct Held<G> {
-    guard: G,
+    _guard: G,
     name: Arc<str>,
     holders: Holders,
 }
@@ -21,17 +20,10 @@ impl Holders {
     pub fn hold<G>(&self, guard: G, name: &str) -> Held<G> {
         let name: Arc<str> = name.into();
         self.0.lock().push(name.clone());
-        Held { guard, name, holders: self.clone() }
+        Held { _guard: guard, name, holders: self.clone() }
     }
-    pub(crate) fn shown(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.0.lock().iter().map(|name| name.to_string()).collect()
-    }
-}
-
-impl<G> Deref for Held<G> {
-    type Target = G;
-    fn deref(&self) -> &G {
-        &self.guard
     }
 }
 

@@ -383,7 +383,7 @@ impl Slot {
     /// # Errors
     /// LockTimeout (24) after `timeout`, which says who holds it exclusively.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
-        self.within(timeout, self.intent.clone().read_owned(), || self.changers.shown()).await
+        self.within(timeout, self.intent.clone().read_owned(), || self.changers.names()).await
     }
     /// Takes the intent lock exclusively, under a name. `others` are who hold it shared.
     ///
@@ -395,7 +395,7 @@ impl Slot {
         name: &str,
         others: impl Fn() -> Vec<String>,
     ) -> Result<Exclusive> {
-        let holders = || others().into_iter().chain(self.changers.shown()).collect();
+        let holders = || others().into_iter().chain(self.changers.names()).collect();
         let guard = self.within(timeout, self.intent.clone().write_owned(), holders).await?;
         Ok(self.changers.hold(guard, name))
     }
@@ -409,7 +409,7 @@ impl Slot {
     /// # Errors
     /// LockTimeout (24) after `timeout`, which says who holds them.
     pub async fn let_ranges_go(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        self.within(timeout, self.ranges.let_go(), || self.ranges.keepers()).await
+        self.within(timeout, self.ranges.let_go(), || self.ranges.keepers.names()).await
     }
     /// Boxed for the sake of its timer: see [`crate::operation::until`].
     async fn within<T>(

@@ -38,7 +38,8 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Ranges {
     lock: Arc<RwLock<()>>,
-    keepers: Holders,
+    /// Who keeps them.
+    pub(crate) keepers: Holders,
     leases: Arc<Mutex<Leases>>,
 }
 
@@ -162,10 +163,6 @@ impl Ranges {
         self.leases.lock().routers.clear();
     }
 
-    /// Who keeps them.
-    pub(crate) fn keepers(&self) -> Vec<String> {
-        self.keepers.shown()
-    }
     pub(crate) async fn let_go(&self) -> OwnedRwLockWriteGuard<()> {
         self.lock.clone().write_owned().await
     }

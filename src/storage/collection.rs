@@ -231,7 +231,7 @@ impl Collection {
         FrozenCollection { snapshot: self.snapshot(), changes: self.records.changes().clone() }
     }
 
-    /// The keys of `doc` in all indexes that cover it. Errors: those of [`KeyBuffer::append_keys`].
+    /// The keys of `doc` in all indexes that cover it. Errors: those of the source.
     fn keys_of(&self, doc: Doc<'_>, keys: Keys, source: &dyn KeySource, plan: &mut InsertPlan) -> Result<()> {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {

@@ -14,7 +14,8 @@
 //!
 //! There is no cycle because whoever waits for a lock holds only locks that stand before it:
 //! - a coordinator holds 1 and 2 while it calls the config server, which takes 3 and 4 and, while it holds them, calls no
-//!   shard that has coordinators (addShard calls the newcomer, which is none yet);
+//!   shard that has coordinators (addShard calls the newcomer, which is none yet; removeShard asks one that owns nothing for a
+//!   count, which waits for a majority and for none of these locks but 8, and not for long);
 //! - a coordinator enters sections (5) and then makes the participants change their catalogs (7, 8) on its behalf. These
 //!   changes carry no versions, so no section makes them wait;
 //! - a client's change carries versions and so may have to wait for a section (5). It lets go of its intent lock (7) first

@@ -20,7 +20,6 @@ use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, meter};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use storage::IndexSpec;
 use storage::index::{Asked, Computed, KeyBuffer, KeySource, Keys, Met};
 
@@ -29,11 +28,7 @@ const MISSES_MAX: u32 = 8;
 
 /// The questions of one operation that were too long for a latch.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead {
-    /// Whether there is any.
-    any: AtomicBool,
-    state: Mutex<State>,
-}
+pub(crate) struct Ahead(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -92,18 +87,19 @@ impl Ahead {
         read: impl FnOnce(&Answer) -> Option<Result<T>>,
         evaluate: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        if self.any.load(Relaxed) {
-            let mut state = self.state.lock();
+        let mut state = self.0.lock();
+        if !state.known.is_empty() {
             let asked = question();
             let known = state.known.iter().find(|(q, of, _)| q.is(&asked) && of.bytes() == doc.bytes());
             if let Some(found) = known.and_then(|(_, _, answer)| read(answer)) {
                 state.misses = 0;
                 return found;
             }
-            if state.misses > MISSES_MAX {
-                drop(state);
-                return meter::unbroken(evaluate);
-            }
+        }
+        let changes = state.misses > MISSES_MAX;
+        drop(state);
+        if changes {
+            return meter::unbroken(evaluate);
         }
         let done = meter::bounded(LATCHED_QUANTA, evaluate);
         if done.as_ref().is_err_and(|e| e.code == meter::OVERRUN) {
@@ -113,21 +109,20 @@ impl Ahead {
     }
 
     fn want(&self, question: Question, doc: Doc<'_>) {
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         if state.known.iter().any(|(q, ..)| q.is(&question)) {
             state.misses += 1;
         }
         let same = state.known.iter().rev().map(|(_, of, _)| of).find(|of| of.bytes() == doc.bytes());
         let doc = same.cloned().unwrap_or_else(|| Arc::new(doc.to_owned()));
         state.wanted = Some((question, doc));
-        self.any.store(true, Relaxed);
     }
 
     /// Answers the question that was too long, without the latch; false where there is none.
     pub(super) fn work(&self, node: &Node) -> bool {
-        let Some((question, doc)) = self.state.lock().wanted.take() else { return false };
+        let Some((question, doc)) = self.0.lock().wanted.take() else { return false };
         let answer = question.answer(node, doc.doc());
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         let other = state.known.iter().rev().map(|(_, of, _)| of).find(|of| !Arc::ptr_eq(of, &doc)).cloned();
         let stays =
             |of: &Arc<DocBuf>| Arc::ptr_eq(of, &doc) || other.as_ref().is_some_and(|o| Arc::ptr_eq(of, o));

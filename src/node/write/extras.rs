@@ -1,6 +1,6 @@
 //! What a collection's options ask of a write: validators, capped sizes; and indexes made inside a commit.
 
-use super::unit::{Origin, WriteUnit};
+use super::unit::{Origin, WriteUnit, existing_in};
 use crate::open::partial_predicate;
 use document::error::INTERRUPTION;
 use document::{Collation, Doc, Document, Error, Result, Value, ValueRef, bail, doc, err, meter};
@@ -273,11 +273,7 @@ impl WriteUnit<'_> {
             o.push(name, value.clone());
         }
         let (ns, older, keys) = (&self.slot.ns, self.is_older_than_transaction(), self.node.offered_keys());
-        let c = self
-            .state
-            .collection
-            .as_mut()
-            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let c = existing_in(self.slot, self.state)?;
         let uuid = c.uuid();
         if older && c.check_index(&spec)? != SpecConflict::Identical {
             bail!(

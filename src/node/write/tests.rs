@@ -65,7 +65,7 @@ fn place(node: &Node, writes: usize) {
     let placement = Moving { writes_left: AtomicUsize::new(writes) };
     node.namespaces.slot(NS).write_unchecked().placement = Some(Arc::new(placement));
 }
-async fn run(node: &Node, op: &Operation, command: Document) -> document::Result<Document> {
+pub(super) async fn run(node: &Node, op: &Operation, command: Document) -> document::Result<Document> {
     let body = command.to_doc_buf();
     let request = Request { db: "d", body: body.doc(), sequences: &[] };
     match request.name() {
@@ -78,7 +78,7 @@ async fn run(node: &Node, op: &Operation, command: Document) -> document::Result
 fn documents(n: i32) -> Document {
     doc! { "insert": "c", "documents": (0..n).map(|i| doc! { "_id": i, "n": 0 }).collect::<Vec<_>>() }
 }
-fn code_of(reply: &Document) -> Option<i64> {
+pub(super) fn code_of(reply: &Document) -> Option<i64> {
     reply.get_array("writeErrors")?.first()?.as_document()?.get_i64("code")
 }
 

@@ -350,8 +350,7 @@ impl<'a> WriteUnit<'a> {
         self.collection().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", self.slot.ns))
     }
     fn existing_mut(&mut self) -> Result<&mut Collection> {
-        let ns = &self.slot.ns;
-        self.state.collection.as_mut().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))
+        existing_in(self.slot, self.state)
     }
 
     /// Whether the write may touch the document: one that this shard owns, and any at all for a request that came past
@@ -424,12 +423,7 @@ impl<'a> WriteUnit<'a> {
         self.pass_fail_point(origin)?;
         self.claim_insert(doc)?;
         let (keys, source) = (self.node.offered_keys(), self.source());
-        let ns = &self.slot.ns;
-        let collection = self
-            .state
-            .collection
-            .as_mut()
-            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let collection = existing_in(self.slot, self.state)?;
         let uuid = collection.uuid();
         let plan = &mut self.commit.insert_plan;
         collection.prepare_insert_into(doc, keys, &source, plan)?;
@@ -530,9 +524,7 @@ impl<'a> WriteUnit<'a> {
         self.pass_fail_point(origin)?;
         self.check_unlocked(record, None)?;
         self.refuse_capped()?;
-        let ns = &self.slot.ns;
-        let collection = self.state.collection.as_mut();
-        let collection = collection.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let collection = existing_in(self.slot, self.state)?;
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
         let removed = &mut self.commit.removed;
@@ -653,6 +645,14 @@ impl<'a> WriteUnit<'a> {
             f(observer.as_ref(), &self.slot.ns);
         }
     }
+}
+
+/// The collection of a namespace, beside which the rest of a unit may be changed.
+///
+/// # Errors
+/// NamespaceNotFound (26).
+pub(super) fn existing_in<'s>(slot: &Slot, state: &'s mut SlotState) -> Result<&'s mut Collection> {
+    state.collection.as_mut().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))
 }
 
 fn named_by<'a>(sharded_key: &'a Option<DocBuf>, doc: Doc<'a>) -> O2<'a> {

@@ -15,7 +15,7 @@ use std::ops::Bound;
 
 use document::{Doc, Result, bail, err, meter};
 
-use super::keys::{KeyBuffer, Keys};
+use super::keys::{Computed, KeyBuffer, KeySource, Keys};
 use super::{Index, IndexSpec, SpecConflict, duplicate_key, read_record_id};
 use crate::collection::Collection;
 use crate::record_store::RecordId;
@@ -133,7 +133,7 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        let met = self.keys.append_keys(0, &self.index.info.spec, doc, self.whose)?;
+        let met = Computed.keys(self.index.asked(doc, self.whose), 0, &mut self.keys)?;
         self.index.note(&met);
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
@@ -156,7 +156,7 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        self.keys.append_keys(0, &self.index.info.spec, doc, Keys::Accepted)?;
+        Computed.keys(self.index.asked(doc, Keys::Accepted), 0, &mut self.keys)?;
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
             if self.index.spec().unique() {

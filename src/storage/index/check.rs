@@ -6,7 +6,7 @@
 
 use document::Doc;
 
-use super::keys::{KeyBuffer, Keys};
+use super::keys::{Asked, Computed, KeyBuffer, KeySource, Keys};
 use super::{IndexCursor, IndexEntry};
 use crate::record_store::RecordId;
 use crate::snapshot::{CollectionSnapshot, CollectionView};
@@ -52,7 +52,7 @@ impl CollectionSnapshot {
     fn keys(&self, slot: usize, doc: Doc<'_>) -> document::Result<Option<KeyBuffer>> {
         let Some(info) = self.index_info(slot).filter(|info| info.spec.covers(doc)) else { return Ok(None) };
         let mut keys = KeyBuffer::default();
-        keys.append_keys(slot, &info.spec, doc, Keys::Accepted)?;
+        Computed.keys(Asked { spec: &info.spec, doc, keys: Keys::Accepted }, slot, &mut keys)?;
         Ok(Some(keys))
     }
 }

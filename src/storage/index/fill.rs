@@ -13,7 +13,7 @@ use std::sync::Arc;
 use document::{Doc, Result};
 
 use super::IndexSpec;
-use super::keys::{KeyBuffer, Keys, Met, RECORD_ID_ROOM};
+use super::keys::{Asked, Computed, KeyBuffer, KeySource, Keys, Met, RECORD_ID_ROOM};
 use crate::parallel::in_order;
 use crate::record_store::{RecordCursor, RecordId};
 use crate::tree::{Snapshot, Tree};
@@ -63,7 +63,7 @@ impl Run {
 
     fn add(
         &mut self,
-        spec: &IndexSpec,
+        spec: &Arc<IndexSpec>,
         record: RecordId,
         doc: Doc<'_>,
         (buffer, keys): (&mut KeyBuffer, Keys),
@@ -72,7 +72,7 @@ impl Run {
             return Ok(());
         }
         buffer.clear();
-        self.met.merge(&buffer.append_keys(0, spec, doc, keys)?);
+        self.met.merge(&Computed.keys(Asked { spec, doc, keys }, 0, buffer)?);
         for (_, key) in buffer.iter() {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(key);

@@ -108,7 +108,8 @@ pub trait KeySource {
     fn keys(&self, asked: Asked<'_>, slot: usize, out: &mut KeyBuffer) -> Result<Met>;
 }
 
-/// They are computed on the spot. The work is not broken off where the operation's time ends.
+/// They are computed on the spot. The work is not broken off where the operation's time ends: what takes keys out must find all that were
+/// put in.
 pub struct Computed;
 
 impl KeySource for Computed {
@@ -166,23 +167,6 @@ impl KeyBuffer {
         &self.bytes[key.start..key.end + RECORD_ID_ROOM]
     }
 
-    /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; what was met on the way.
-    /// A partial index's filter is not asked. The work is not broken off where the operation's time ends: what takes keys out must find all
-    /// that were put in.
-    ///
-    /// # Errors
-    /// Those of [`for_each_key`]; of those offered also CannotBuildIndexKeys (201) for too many, and in a text index 16732 and 16733.
-    pub(crate) fn append_keys(
-        &mut self,
-        slot: usize,
-        spec: &IndexSpec,
-        doc: Doc<'_>,
-        keys: Keys,
-    ) -> Result<Met> {
-        let each = &mut |push: &mut EmitAny<'_>| for_each_of_kind(spec, doc, keys, push).map(Some);
-        let met = meter::unbroken(|| self.append(slot, (spec, doc, keys), each))?;
-        Ok(met.unwrap_or_default())
-    }
     /// Appends those of another buffer, which are of one index, as those of the index at `slot`.
     pub fn extend(&mut self, slot: usize, other: &KeyBuffer) {
         let by = self.bytes.len();
@@ -190,7 +174,7 @@ impl KeyBuffer {
         self.keys.extend(other.keys.iter().map(|k| Key { slot, start: k.start + by, end: k.end + by }));
     }
 
-    /// As [`KeyBuffer::append_keys`], but only those keys of `new` that `old` may lack; `None`, and nothing is appended, where they are not
+    /// As [`Computed`] does, but only those keys of `new` that `old` may lack; `None`, and nothing is appended, where they are not
     /// told from the others.
     pub(crate) fn append_grown_keys(
         &mut self,

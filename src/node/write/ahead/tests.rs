@@ -3,31 +3,27 @@
 use crate::lane::metered;
 use crate::local::LocalClient;
 use crate::replication::testing;
-use crate::{Node, Operation, Request, ddl, write};
+use crate::write::tests::{self, code_of};
+use crate::{Node, Operation, Request, ddl};
 use document::{Document, Value, codes, doc};
 use std::sync::Arc;
 
 const NS: &str = "d.c";
 
-/// Runs a command with its work counted; its reply, and how many questions were answered without the latch.
+/// Runs a write with its work counted; its reply, and how many questions were answered without the latch.
 async fn run(node: &Arc<Node>, command: Document) -> (Document, usize) {
-    let (op, body) = (Operation::internal(), command.to_doc_buf());
-    let r = Request { db: "d", body: body.doc(), sequences: &[] };
-    let reply = metered(async {
-        match r.name() {
-            "insert" => write::insert::insert(node, &op, r).await,
-            "update" => write::update::update(node, &op, r).await,
-            "delete" => write::delete::delete(node, &op, r).await,
-            "findAndModify" => write::find_and_modify::find_and_modify(node, &op, r).await,
-            "create" => ddl::collections::create(node, &op, r).await,
-            _ => ddl::indexes::create_indexes(node, &op, r).await,
-        }
-    })
-    .await
-    .unwrap();
-    assert_eq!(op.ahead.state.lock().misses, 0, "an answer was of no use");
-    let known = op.ahead.state.lock().known.len();
-    (reply, known)
+    let op = Operation::internal();
+    let reply = metered(tests::run(node, &op, command)).await.unwrap();
+    let state = op.ahead.0.lock();
+    assert_eq!(state.misses, 0, "an answer was of no use");
+    (reply, state.known.len())
+}
+
+/// Makes the collection with a validator.
+async fn checked(node: &Arc<Node>, validator: Document) {
+    let body = doc! { "create": "c", "validator": validator }.to_doc_buf();
+    let request = Request { db: "d", body: body.doc(), sequences: &[] };
+    ddl::collections::create(node, &Operation::internal(), request).await.unwrap();
 }
 
 /// A collection with a text index and an index on `x`.
@@ -38,7 +34,9 @@ async fn indexed() -> Arc<Node> {
         doc! { "key": { "x": 1 }, "name": "x", "unique": true, "sparse": true },
     ];
     let indexes: Vec<Value> = indexes.into_iter().map(Value::from).collect();
-    run(&node, doc! { "createIndexes": "c", "indexes": indexes }).await;
+    let body = doc! { "createIndexes": "c", "indexes": indexes }.to_doc_buf();
+    let request = Request { db: "d", body: body.doc(), sequences: &[] };
+    ddl::indexes::create_indexes(&node, &Operation::internal(), request).await.unwrap();
     node
 }
 
@@ -53,22 +51,18 @@ fn keys_and_documents(node: &Arc<Node>) -> (usize, usize) {
     (keys.unwrap_or(0), LocalClient::new(node.clone()).find(NS, &doc! {}).unwrap().len())
 }
 
-fn error_of(reply: &Document) -> Option<i64> {
-    reply.get_array("writeErrors")?.first()?.as_document()?.get_i64("code")
-}
-
 #[tokio::test]
 async fn long_keys_are_computed_without_the_latch_and_written_once() {
     let node = indexed().await;
     let documents =
         vec![doc! { "s": words(0, 20_000) }, doc! { "s": "short" }, doc! { "s": words(20_000, 20_000) }];
     let (reply, known) = run(&node, doc! { "insert": "c", "documents": documents }).await;
-    assert_eq!((reply.get_i64("n"), error_of(&reply), known), (Some(3), None, 2));
+    assert_eq!((reply.get_i64("n"), code_of(&reply), known), (Some(3), None, 2));
     assert_eq!(keys_and_documents(&node), (40_001, 3));
 
     let all = |u: Document| doc! { "update": "c", "updates": vec![doc! { "q": {}, "u": u, "multi": true }] };
     let (reply, known) = run(&node, all(doc! { "$set": { "s": words(0, 10_000) } })).await;
-    assert_eq!((reply.get_i64("nModified"), error_of(&reply), known > 0), (Some(3), None, true));
+    assert_eq!((reply.get_i64("nModified"), code_of(&reply), known > 0), (Some(3), None, true));
     assert_eq!(keys_and_documents(&node), (30_000, 3));
 
     let change = doc! { "findAndModify": "c", "query": { "n": 1 }, "update": { "$set": { "s": words(0, 20_000) } }, "upsert": true };
@@ -107,7 +101,7 @@ fn patient() -> Document {
 #[tokio::test]
 async fn a_validator_that_takes_long_is_asked_without_the_latch() {
     let node = testing::node(None);
-    run(&node, doc! { "create": "c", "validator": patient() }).await;
+    checked(&node, patient()).await;
     let documents = vec![doc! { "x": 1 }, doc! { "_id": 1, "x": 0 }];
     let (reply, known) = run(&node, doc! { "insert": "c", "documents": documents }).await;
     assert_eq!((reply.get_i64("n"), known), (Some(1), 2), "of the last document a verdict and why");
@@ -117,19 +111,19 @@ async fn a_validator_that_takes_long_is_asked_without_the_latch() {
     assert_eq!(info.get_i64("failingDocumentId"), Some(1), "{info:?}");
     let update = doc! { "q": {}, "u": { "$inc": { "x": -1 } } };
     let (reply, _) = run(&node, doc! { "update": "c", "updates": vec![update] }).await;
-    assert_eq!(error_of(&reply), Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)));
+    assert_eq!(code_of(&reply), Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)));
     let update = doc! { "q": {}, "u": { "$inc": { "x": 1 } } };
     let (reply, known) = run(&node, doc! { "update": "c", "updates": vec![update] }).await;
-    assert_eq!((reply.get_i64("nModified"), error_of(&reply), known), (Some(1), None, 1));
+    assert_eq!((reply.get_i64("nModified"), code_of(&reply), known), (Some(1), None, 1));
 }
 
 #[tokio::test]
 async fn why_a_large_document_is_refused_is_described_without_the_latch() {
     let node = testing::node(None);
-    run(&node, doc! { "create": "c", "validator": { "x": 1 } }).await;
+    checked(&node, doc! { "x": 1 }).await;
     let large = doc! { "_id": 1, "s": "s".repeat(20_000) };
     let (reply, known) = run(&node, doc! { "insert": "c", "documents": vec![large] }).await;
-    assert_eq!((error_of(&reply), known), (Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)), 1));
+    assert_eq!((code_of(&reply), known), (Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)), 1));
     let (reply, known) = run(&node, doc! { "insert": "c", "documents": vec![doc! { "_id": 1 }] }).await;
-    assert_eq!((error_of(&reply), known), (Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)), 0));
+    assert_eq!((code_of(&reply), known), (Some(i64::from(codes::DOCUMENT_VALIDATION_FAILURE)), 0));
 }

@@ -145,6 +145,8 @@ impl Output for Batch {
 pub struct Documents {
     pub list: Vec<DocBuf>,
     bytes: usize,
+    /// Where each is written, to be copied once its length is known.
+    scratch: Vec<u8>,
 }
 
 /// Documents and bytes handed to a pipeline at once.
@@ -167,10 +169,10 @@ impl Output for Documents {
         if Output::is_full(self) {
             return Ok(false);
         }
-        let mut out = Vec::new();
-        write(&mut out)?;
-        self.bytes += out.len();
-        self.list.push(DocBuf::from_validated(out));
+        self.scratch.clear();
+        write(&mut self.scratch)?;
+        self.bytes += self.scratch.len();
+        self.list.push(DocBuf::from_validated(self.scratch.clone()));
         Ok(true)
     }
 }

@@ -12,7 +12,7 @@ use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
 use document::error::Phase;
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter};
 use query::QueryContext;
 use query::explain::inclusion_of;
 use query::matcher::Matcher;
@@ -137,7 +137,15 @@ impl Wanted<'_> {
         let needed = self.needed.as_ref().filter(|n| self.narrows && !n.is_empty())?;
         let fields: BTreeSet<&str> = needed.iter().filter_map(|path| path.split('.').next()).collect();
         let spec = inclusion_of(fields.into_iter().map(str::to_string)).to_doc_buf();
-        Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()
+        let narrowing = Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()?;
+        Some(narrowing.first_of_each())
+    }
+    /// The same where nothing is needed of a document but that it is there.
+    fn emptying(&self) -> Option<Projection> {
+        self.needed.as_ref().filter(|needed| self.narrows && needed.is_empty())?;
+        let spec = doc! { "_id": 1 }.to_doc_buf();
+        let emptying = Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()?;
+        Some(emptying.first_of_each())
     }
     /// How many records a blocking sort has to keep.
     fn kept(&self) -> Option<usize> {
@@ -213,7 +221,7 @@ impl Query {
     pub fn begin(collection: &Collection, plan: Plan, mut wanted: Wanted<'_>) -> Query {
         let kept = wanted.kept();
         if wanted.shape.projection.is_none() && !plan.is_covered() {
-            wanted.shape.projection = wanted.narrowing();
+            wanted.shape.projection = wanted.narrowing().or_else(|| wanted.emptying());
         }
         let keys = wanted.shape.shows_keys().then(|| Keys::of_collection(collection.is_clustered()));
         Query {

@@ -37,7 +37,16 @@ pub struct Projection {
     /// Arrays of which a part is left, once the fields are chosen.
     cuts: Cuts,
     positional: Option<Box<(Path, Matcher)>>,
+    plain: Option<Plain>,
     spec: DocBuf,
+}
+
+/// An inclusion of whole fields of the document itself: few enough names to compare each with each field's.
+#[derive(Clone, Debug)]
+struct Plain {
+    names: Vec<Box<[u8]>>,
+    /// The first field of each name is enough.
+    firsts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +114,11 @@ impl Projection {
     pub fn is_shallow(&self) -> bool {
         self.is_simple() && self.tree.0.iter().all(|(_, branch)| !matches!(branch, Branch::Sub(_)))
     }
+    /// The same for a reader that asks for fields by their names, and so never sees a second field of a name.
+    pub fn first_of_each(mut self) -> Projection {
+        self.plain.iter_mut().for_each(|plain| plain.firsts = true);
+        self
+    }
     /// Whether the document's own fields are dropped unless named.
     pub fn is_inclusion(&self) -> bool {
         self.kind == Kind::Inclusion
@@ -149,6 +163,10 @@ impl Projection {
     }
 
     fn apply_fields(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        if let Some(plain) = &self.plain {
+            plain.apply(doc, out);
+            return Ok(());
+        }
         let mut result = Ok(());
         let start = out.len();
         DocWriter::write(out, |w| {
@@ -268,6 +286,38 @@ impl Projection {
         out.truncate(start);
         DocWriter::write(out, |w| tree.write_fields(w));
         Ok(())
+    }
+}
+
+impl Plain {
+    /// More names are looked for in another way.
+    const NAMES_MAX: usize = 32;
+
+    /// What a projection is where it is no more than this.
+    fn of(p: &Projection) -> Option<Plain> {
+        let whole = p.tree.0.iter().all(|(_, branch)| matches!(branch, Branch::Leaf));
+        if p.kind != Kind::Inclusion || !p.is_simple() || !whole || p.tree.0.len() >= Plain::NAMES_MAX {
+            return None;
+        }
+        let names = p.tree.0.iter().map(|(name, _)| name.as_str()).chain(p.id.then_some("_id"));
+        Some(Plain { names: names.map(|name| name.as_bytes().into()).collect(), firsts: false })
+    }
+
+    fn apply(&self, doc: Doc<'_>, out: &mut Vec<u8>) {
+        DocWriter::write(out, |w| {
+            let mut missing = (1u64 << self.names.len()) - 1;
+            for e in doc {
+                let Some(at) = self.names.iter().position(|name| **name == *e.name_bytes()) else { continue };
+                if self.firsts && missing & (1 << at) == 0 {
+                    continue;
+                }
+                w.element(&e);
+                missing &= !(1 << at);
+                if self.firsts && missing == 0 {
+                    break;
+                }
+            }
+        });
     }
 }
 

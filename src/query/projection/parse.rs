@@ -1,6 +1,6 @@
 //! From the specification to the tree of what is kept, dropped, cut and computed.
 
-use super::{Appended, Branch, Cut, Cuts, Kind, Projection, Slice, Tree};
+use super::{Appended, Branch, Cut, Cuts, Kind, Plain, Projection, Slice, Tree};
 use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::Matcher;
@@ -209,6 +209,7 @@ fn build(items: Vec<(String, Item)>, filter: &Matcher, spec: Doc<'_>) -> Result<
         appended: Vec::new(),
         cuts: Cuts::default(),
         positional: None,
+        plain: None,
         spec: spec.to_owned(),
     };
     for (path, item) in items {
@@ -221,6 +222,7 @@ fn build(items: Vec<(String, Item)>, filter: &Matcher, spec: Doc<'_>) -> Result<
     if let Some(Branch::Sub(_) | Branch::Computed) = p.tree.find("_id") {
         p.id = false;
     }
+    p.plain = Plain::of(&p);
     Ok(p)
 }
 

@@ -28,6 +28,38 @@ fn inclusion_keeps_the_document_order_and_id() {
     assert_eq!(plain(doc! {"b": {"d": 1}}, d), doc! {"_id": 1, "b": {"d": 3}});
 }
 
+fn twice_a() -> Document {
+    Document(vec![("a".into(), 1.into()), ("a".into(), 2.into()), ("b".into(), 3.into())])
+}
+
+#[test]
+fn one_that_is_read_by_names_keeps_the_first_field_of_each() {
+    let ctx = QueryContext::at(0);
+    let first = |spec: Document, input: Document| {
+        let p = Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), &ctx).unwrap().first_of_each();
+        let mut out = Vec::new();
+        p.apply(input.to_doc_buf().doc(), &mut out).unwrap();
+        Doc::from_validated(&out).to_document()
+    };
+    let mut twice = doc! {"b": 1, "_id": 2, "a": 3, "a2": 0, "c": 4};
+    twice.push("a", 5);
+    assert_eq!(first(doc! {"a": 1, "b": 1}, twice.clone()), doc! {"b": 1, "_id": 2, "a": 3});
+    assert_eq!(first(doc! {"a": 1, "_id": 0, "none": 1}, twice.clone()), doc! {"a": 3});
+    assert_eq!(first(doc! {"_id": 1}, twice.clone()), doc! {"_id": 2});
+    assert_eq!(first(doc! {"a": 1, "c": 1, "_id": 0}, twice_a()), doc! {"a": 1});
+    // Others are applied as ever.
+    assert_eq!(first(doc! {"a": 0, "b": 0, "a2": 0}, twice.clone()), doc! {"_id": 2, "c": 4});
+    assert_eq!(first(doc! {"b.x": 1}, twice), doc! {"_id": 2});
+    for n in [1, 30, 31, 32, 33, 100] {
+        let all: Document = (0..120).map(|i| (format!("f{i}"), document::Value::Int32(1))).collect();
+        let some: Document = all.iter().take(n).map(|(name, v)| (name.to_string(), v.clone())).collect();
+        assert_eq!(first(some.clone(), all.clone()), some);
+        assert_eq!(plain(some.clone(), all), some);
+    }
+    let doubled = doc! {"a": 1, "b": 1};
+    assert_eq!(plain(doubled, twice_a()), twice_a());
+}
+
 #[test]
 fn exclusion_drops_what_is_named_also_in_arrays() {
     let d = doc! {"_id": 1, "a": [{"b": 1, "c": 2}, 5, [{"b": 3}]]};

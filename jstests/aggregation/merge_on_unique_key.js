@@ -32,9 +32,25 @@ assert(result[2]._id instanceof ObjectId, tojson(result));
 assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [merge], cursor: {}}), [ErrorCodes.ImmutableField, ErrorCodes.DuplicateKey]);
 // Every result needs the key, as single values.
 assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [{$project: {_id: 0, team: 1}}, merge], cursor: {}}), 51132);
-assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [{$set: {team: ["a"]}}, {$unset: "_id"}, merge], cursor: {}}), [51132, 51185]);
+assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [{$set: {team: ["a"]}}, {$unset: "_id"}, merge], cursor: {}}), 51185);
 
-// The index is asked for before any result is looked at.
+// What setting fields makes of nothing has them in the order in which updates visit fields; what is put in whole keeps its own.
+function made(whenMatched) {
+    assert.commandWorked(target.deleteMany({year: 1}));
+    source.aggregate([{$match: {_id: 1}}, {$project: {_id: 1, z: "$n", team: 1, year: {$literal: 1}, a10: "$n", a: "$n"}}, {$set: {_id: "made"}}, {$merge: {into: target.getName(), on: ["year", "team"], whenMatched: whenMatched}}]);
+    return Object.keys(target.findOne({year: 1}));
+}
+assert.eq(["_id", "team", "year", "a", "a10", "z"], made("merge"));
+assert.eq(["_id", "team", "year", "a", "a10", "z"], made("keepExisting"));
+for (let mode of ["replace", "fail", [{$set: {x: 1}}]]) {
+    assert.eq(["_id", "team", "z", "year", "a10", "a"], made(mode));
+}
+
+// The index is asked for before any result is looked at, and where there is none.
 assert.commandWorked(target.dropIndexes());
-const keyless = [{$project: {_id: 0, team: 1}}, merge];
-assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: keyless, cursor: {}}), [51183, 51190]);
+for (let stage of [{$project: {_id: 0, team: 1}}, {$match: {none: 1}}]) {
+    assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [stage, merge], cursor: {}}), [51183, 51190]);
+}
+if (db.hello().msg !== "isdbgrid") {
+    assert.commandFailedWithCode(db.runCommand({explain: {aggregate: source.getName(), pipeline: [merge], cursor: {}}, verbosity: "queryPlanner"}), 51183);
+}

@@ -529,6 +529,11 @@ pub async fn pipeline(
     request: Request<'_>,
 ) -> Result<Document> {
     let mut prepared = aggregate::prepare(node, op, asked).await?;
+    // The target of a router's need not be here.
+    let own = op.received.shard.is_none() && op.received.database.is_none();
+    if let Some(stage) = prepared.rest.writes().filter(|_| own) {
+        super::output::check_merge(node, op, stage, &prepared.run).await?;
+    }
     let mut stages = prepared.rest.to_array();
     if prepared.source_only {
         let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };

@@ -12,16 +12,17 @@ use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation, ddl};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{
-    Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
+    Collation, Doc, DocBuf, DocWriter, Document, Element, Error, Result, Value, ValueRef, bail, codes, doc,
+    err, path,
 };
 use parking_lot::Mutex;
 use query::QueryContext;
 use query::expression::{Expression, Variables, Vars};
 use query::matcher::Matcher;
-use query::pipeline::Run;
+use query::pipeline::{HostStage, Run};
 use query::planner::{Request, plan};
 use query::script::Scripts;
-use query::update::{Outcome as Applied, Update};
+use query::update::{Outcome as Applied, Update, field_order};
 use runtime::Instant;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -172,6 +173,9 @@ impl LocalHost {
             ..Merge::parse(spec, run)?
         };
         let slot = self.node.namespaces.slot(target);
+        if batch.is_empty() && !self.writing.merged.load(Relaxed) {
+            slot.read(op, |s| merge.check_unique(s.collection.as_ref())).await?;
+        }
         for slice in batch.chunks(SLICE) {
             let mut progress = Progress::default();
             while progress.merged < slice.len() {
@@ -220,6 +224,15 @@ impl LocalHost {
             false => error,
         }
     }
+}
+
+/// # Errors
+/// 51183 when a stage is a `$merge` that could not tell which document of its target each of its input stands for.
+pub(super) async fn check_merge(node: &Node, op: &Operation, stage: &HostStage, run: &Run) -> Result<()> {
+    let Some(target) = stage.namespace.as_ref().filter(|_| stage.name == "$merge") else { return Ok(()) };
+    let merge = Merge::parse(&stage.spec, run)?;
+    let slot = node.namespaces.slot(&target.to_string());
+    slot.read(op, |s| merge.check_unique(s.collection.as_ref())).await
 }
 
 /// The target of a `$merge` by its UUID; none where the first document makes the collection.
@@ -348,22 +361,25 @@ impl Merge {
     }
 
     fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>, aside: &Aside<Applied>) -> Result<()> {
-        self.check_unique(unit)?;
+        self.check_unique(unit.collection())?;
         let stored = self.stored(unit.node, doc)?;
         let doc = stored.doc();
         let mut filter = Document::new();
         for field in &self.on {
-            match path::get(doc, field) {
-                None | Some(ValueRef::Null | ValueRef::Undefined) if self.document_key => {
-                    filter.push(field.as_str(), doc! { "$eq": Value::Null });
+            let value = match path::get(doc, field) {
+                Some(ValueRef::Array(_)) => {
+                    bail!(51185, "$merge write error: 'on' field '{field}' is an array")
                 }
-                None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_)) => bail!(
+                None | Some(ValueRef::Null | ValueRef::Undefined) if !self.document_key => bail!(
                     51132,
                     "$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array"
                 ),
-                Some(v) => filter.push(field.as_str(), doc! { "$eq": v.to_value() }),
-            }
+                None | Some(ValueRef::Undefined) => Value::Null,
+                Some(v) => v.to_value(),
+            };
+            filter.push(field.as_str(), doc! { "$eq": value });
         }
+        let filter = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::collated(&self.collation))?;
         match self.find(unit, &filter)? {
             Some(record) => self.matched(unit, record, doc, aside),
             None => match self.not_matched {
@@ -372,7 +388,8 @@ impl Merge {
                     if unit.collection().is_none() {
                         unit.create_implicitly()?;
                     }
-                    let stored = normalized(unit.node, doc, false)?;
+                    let new = self.fresh(&filter, doc)?;
+                    let stored = normalized(unit.node, new.as_ref().map_or(doc, DocBuf::doc), false)?;
                     let doc = stored.doc();
                     if !unit.owns(doc) {
                         bail!(INTERNAL_ERROR, "a router sent a document that belongs to another shard");
@@ -400,12 +417,22 @@ impl Merge {
         }
     }
 
+    /// What operators make of nothing (`$set`, `$setOnInsert`), where a mode has the document set by them; others insert it as it is.
+    fn fresh(&self, filter: &Matcher, doc: Doc<'_>) -> Result<Option<DocBuf>> {
+        match self.matched {
+            Matched::Merge | Matched::Keep => {
+                Ok(Some(merged(query::update::upsert_base(filter)?.doc(), doc)))
+            }
+            Matched::Replace | Matched::Fail | Matched::Pipeline(_) => Ok(None),
+        }
+    }
+
     /// There must be an index by which at most one document is found; asked before any document is looked at.
-    fn check_unique(&self, unit: &WriteUnit<'_>) -> Result<()> {
+    fn check_unique(&self, collection: Option<&Collection>) -> Result<()> {
         if self.document_key || self.on == ["_id"] {
             return Ok(());
         }
-        let mut specs = unit.collection().into_iter().flat_map(|c| c.indexes()).map(|i| i.spec());
+        let mut specs = collection.into_iter().flat_map(|c| c.indexes()).map(|i| i.spec());
         let unique = specs.any(|spec| {
             spec.unique()
                 && *spec.collation() == self.collation
@@ -413,18 +440,16 @@ impl Merge {
                 && spec.key().len() == self.on.len()
                 && self.on.iter().all(|f| spec.key().contains_key(f))
         });
-        if !unique {
-            bail!(51183, "Cannot find index to verify that join fields will be unique");
+        match unique {
+            true => Ok(()),
+            false => bail!(51183, "Cannot find index to verify that join fields will be unique"),
         }
-        Ok(())
     }
 
-    fn find(&self, unit: &WriteUnit<'_>, filter: &Document) -> Result<Option<RecordId>> {
+    fn find(&self, unit: &WriteUnit<'_>, matcher: &Matcher) -> Result<Option<RecordId>> {
         let Some(collection) = unit.collection() else { return Ok(None) };
-        let context = QueryContext::collated(&self.collation);
-        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let indexes = crate::exec::index_infos(collection);
-        let request = Request { id_collation: collection.collation(), ..Request::new(&matcher, &indexes) };
+        let request = Request { id_collation: collection.collation(), ..Request::new(matcher, &indexes) };
         let mut walk = Walk::new(plan(&request)?, None, None);
         let mut found = None;
         let mut context = Context { owner: None, counters: &mut Counters::default(), keys: None };
@@ -545,8 +570,10 @@ fn with_id(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
     })
 }
 
-/// The old document with the new one's top-level fields put in.
+/// The old document with the new one's top-level fields set in it: what it lacks comes in the order in which operators visit fields.
 fn merged(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
+    let mut added: Vec<Element<'_>> = new.iter().filter(|e| old.element(e.name()).is_none()).collect();
+    added.sort_by_cached_key(|e| (e.name_bytes() != b"_id").then(|| field_order(e.name())));
     DocWriter::build(|w| {
         for e in old.iter() {
             match new.element(e.name()).filter(|_| e.name_bytes() != b"_id") {
@@ -554,8 +581,6 @@ fn merged(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
                 None => w.element(&e),
             }
         }
-        for e in new.iter().filter(|e| old.element(e.name()).is_none()) {
-            w.element(&e);
-        }
+        added.iter().for_each(|e| w.element(e));
     })
 }

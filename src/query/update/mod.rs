@@ -28,6 +28,7 @@ use document::delta::Touched;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use ops::Modifier;
 use path::UpdatePath;
+pub use path::component_order as field_order;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -189,6 +190,14 @@ impl Update {
         check_size(new.bytes().len())?;
         Ok(new)
     }
+}
+
+/// What an upsert by operators begins with: the document that the filter's equalities give, `_id` first.
+///
+/// # Errors
+/// NotSingleValueField when two of them give the same field.
+pub fn upsert_base(filter: &Matcher) -> Result<DocBuf> {
+    upsert::base(filter)
 }
 
 fn checked(outcome: Outcome) -> Result<Outcome> {

@@ -105,7 +105,7 @@ impl UpdatePath {
 
 /// What components are ordered by: names that sort before digits, then positions as numbers, then all other names. Were a
 /// position compared with a name as text, there would be no order: 9 < 10, "10" < "1a", "1a" < "9".
-fn component_order(name: &str) -> (u8, usize, &str) {
+pub fn component_order(name: &str) -> (u8, usize, &str) {
     match array_index(name) {
         Some(position) => (1, position, ""),
         None if name < "0" => (0, 0, name),

@@ -11,7 +11,7 @@ pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
     if let Kind::Replacement(r) = &update.kind {
         return replacement(r, filter);
     }
-    let base = id_first(from_filter(filter)?).to_doc_buf();
+    let base = base(filter)?;
     let new = match update.apply(base.doc(), None, true)? {
         Outcome::NoOp => base,
         Outcome::Changed(new) => super::with_id_of(base.doc(), new),
@@ -20,6 +20,11 @@ pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
         super::check_id_type(id)?;
     }
     Ok(new)
+}
+
+/// What the filter alone gives, `_id` first: what operators then change.
+pub(super) fn base(filter: &Matcher) -> Result<DocBuf> {
+    Ok(id_first(from_filter(filter)?).to_doc_buf())
 }
 
 fn replacement(r: &DocBuf, filter: &Matcher) -> Result<DocBuf> {

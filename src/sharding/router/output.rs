@@ -125,7 +125,7 @@ impl<'t, 'a> Output<'t, 'a> {
         self.surroundings.get_or_init(|| surroundings(run));
         match self.stage.name {
             "$out" => self.out(batch, end).await,
-            _ => self.merge(batch).await,
+            _ => self.merge(batch, end).await,
         }
     }
 
@@ -139,12 +139,17 @@ impl<'t, 'a> Output<'t, 'a> {
         Ok(placement)
     }
 
-    async fn merge(&self, batch: Vec<DocBuf>) -> Result<()> {
+    async fn merge(&self, batch: Vec<DocBuf>, end: bool) -> Result<()> {
+        // Where nothing came, one shard says whether anything could have been merged.
+        let mut asks = end && batch.is_empty() && !self.state.lock().merged;
         let mut retry = Retry::default();
         let mut pending = batch;
-        while !pending.is_empty() {
+        while asks || !pending.is_empty() {
             let placement = self.placement().await?;
-            let shares = self.shares(&placement, std::mem::take(&mut pending))?;
+            let shares = match asks {
+                true => placement.shards().into_iter().take(1).map(|shard| (shard, Vec::new())).collect(),
+                false => self.shares(&placement, std::mem::take(&mut pending))?,
+            };
             let command = self.merge_command(&placement);
             let send = |(shard, documents)| self.merge_on(&placement, shard, &command, documents);
             let sent = shares.into_iter().map(send);
@@ -162,8 +167,9 @@ impl<'t, 'a> Output<'t, 'a> {
             if let Some(e) = failed {
                 return Err(e);
             }
-            if let Some(e) = stale {
-                retry.absorb(self.task, &self.ns, e).await?;
+            match stale {
+                Some(e) => retry.absorb(self.task, &self.ns, e).await?,
+                None => asks = false,
             }
         }
         Ok(())
@@ -203,7 +209,7 @@ impl<'t, 'a> Output<'t, 'a> {
         command: &Document,
         mut share: Vec<DocBuf>,
     ) -> (Vec<DocBuf>, Result<()>) {
-        while !share.is_empty() {
+        loop {
             let n = batch_of(&share);
             match self.send(placement, &shard, command, &share[..n]).await {
                 Ok(_) => {
@@ -215,8 +221,10 @@ impl<'t, 'a> Output<'t, 'a> {
                     return (share, Err(e));
                 }
             }
+            if share.is_empty() {
+                return (share, Ok(()));
+            }
         }
-        (share, Ok(()))
     }
     fn merge_command(&self, placement: &Placement) -> Document {
         let mut spec = self.stage.spec.as_document().cloned().unwrap_or_default();
@@ -409,10 +417,7 @@ fn check_fields(spec: Option<&Document>, table: &RoutingTable) -> Result<()> {
 fn check_no_array(on: &[String], document: Doc<'_>) -> Result<()> {
     let is_array = |field: &&String| matches!(path::get(document, field), Some(ValueRef::Array(_)));
     match on.iter().find(is_array) {
-        Some(field) => bail!(
-            51132,
-            "$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array"
-        ),
+        Some(field) => bail!(51185, "$merge write error: 'on' field '{field}' is an array"),
         None => Ok(()),
     }
 }

@@ -38,5 +38,8 @@ refused([31249, 40176], {$addFields: {a: 1, "a.b": 2}});
 refused([31250, 40176], {$addFields: {"a.b": 2, a: 1}});
 refused(31002, {$unset: 1});
 refused(31119, {$unset: []});
+// What is wrong with any of the names counts by its kind before by its place.
+refused(31120, {$unset: ["a\0b", 1]});
+refused(9527900, {$unset: ["$a", "a\0b"]});
 refused(31120, {$unset: [1]});
 refused([31249, 31250], {$unset: ["a", "a.b"]});

@@ -52,9 +52,11 @@ assert.commandWorked(db.createCollection(series.getName(), {timeseries: {timeFie
 assert.commandWorked(series.insert({t: new Date(0), x: 1}));
 assert.eq(1, sum(series.aggregate([{$collStats: {storageStats: {}}}]).toArray(), doc => doc.storageStats.timeseries.bucketCount));
 
-// Of a collection that does not exist there is no count.
+// Of a collection that does not exist there is no count, and no other number but how long operations took.
 const missing = db.getSiblingDB("collection_stats_stage_missing");
-assert.commandFailedWithCode(missing.runCommand({aggregate: "c", pipeline: [{$collStats: {count: {}}}], cursor: {}}), ErrorCodes.NamespaceNotFound);
+for (const option of ["count", "storageStats", "queryExecStats"]) {
+    assert.commandFailedWithCode(missing.runCommand({aggregate: "c", pipeline: [{$collStats: {[option]: {}}}], cursor: {}}), ErrorCodes.NamespaceNotFound, option);
+}
 
 // How long operations took is told of this collection alone; a histogram has each of them once.
 for (const doc of db.collection_stats_stage_unused.aggregate([{$collStats: {latencyStats: {}}}]).toArray()) {

@@ -49,3 +49,8 @@ for (const expression of [{$toInt: "$s"}, {$toInt: "$a"}, {$toInt: "$d"}, {$toIn
 refused(ErrorCodes.BadValue, {$convert: {input: 1, to: "unheardOf"}});
 refused([ErrorCodes.FailedToParse, ErrorCodes.BadValue, 40414], {$convert: {input: 1}});
 refused([ErrorCodes.FailedToParse, ErrorCodes.BadValue, 40415], {$convert: {input: 1, to: "int", unheardOf: 1}});
+// A target that is described has a type, and a subtype that is given is one.
+refused(ErrorCodes.FailedToParse, {$convert: {input: 1, to: {type: null}}});
+refused(4341108, {$convert: {input: 1, to: {type: "binData", subtype: null}}});
+// A date stands between plain spaces alone.
+refused(ErrorCodes.ConversionFailure, {$toDate: "\u20002024-06-15T12:30:45Z"});

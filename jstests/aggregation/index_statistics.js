@@ -42,3 +42,11 @@ const shown = series.aggregate([{$indexStats: {}}, {$group: {_id: "$name", key: 
 assert.eq([["m_1_t_1", {m: 1, t: 1}], ["own", {"m.place": 1, v: -1}]], shown.map(row => [row._id, row.key]));
 assert.eq(shown.map(row => row.key), shown.map(row => row.spec));
 series.drop();
+
+// Of a view they are those of its collection.
+const base = db.index_statistics_base, view = db.index_statistics_view;
+base.drop();
+view.drop();
+assert.commandWorked(base.insert({a: 1}));
+assert.commandWorked(db.createView(view.getName(), base.getName(), []));
+assert.sameMembers(base.aggregate([{$indexStats: {}}, {$group: {_id: "$name"}}]).toArray(), view.aggregate([{$indexStats: {}}, {$group: {_id: "$name"}}]).toArray());

@@ -73,3 +73,14 @@ for (const [what, pipeline] of Object.entries(draws)) {
     assert.eq([30, true], [found.length, found.every(d => d.r.length === 1)], what);
     assert.gt(new Set(found.map(d => d.r[0].x)).size, 1, what);
 }
+
+// What the stage needs and does not know, and a text search that comes too late.
+function wrong(code, spec) {
+    assert.commandFailedWithCode(db.runCommand({aggregate: "lookup_pipeline_any", pipeline: [{$lookup: spec}], cursor: {}}), code, () => tojson(spec));
+}
+wrong(ErrorCodes.FailedToParse, {});
+wrong(ErrorCodes.FailedToParse, {From: "f", localField: "a", foreignField: "b", as: "c"});
+wrong(ErrorCodes.FailedToParse, {from: "f", localField: "a", foreignField: "b"});
+wrong(ErrorCodes.FailedToParse, {from: "f", localField: "a", foreignField: "b", as: null});
+wrong(ErrorCodes.FailedToParse, {from: "f", localField: "a", foreignField: "b", as: "c", more: 1});
+wrong(17313, {from: "f", as: "c", pipeline: [{$match: {}}, {$match: {$text: {$search: "x"}}}]});

@@ -46,6 +46,11 @@ fails(9967500, fuse({a: byA}, {combination: {weights: {b: 1}}}));
 fails(13118, fuse({a: byA}, {combination: {weights: {a: "1"}}}));
 fails(40218, fuse({a: byA}, {}, [{$project: {d: {$meta: "scoreDetails"}}}]));
 fails(40414, [{$rankFusion: {}}]);
+// Measurements have no rank.
+const series = db.rank_fusion_series;
+series.drop();
+assert.commandWorked(db.createCollection(series.getName(), {timeseries: {timeField: "t"}}));
+assert.commandFailedWithCode(db.runCommand({aggregate: series.getName(), pipeline: fuse({a: byA}), cursor: {}}), 10557301);
 fails(40415, [{$rankFusion: {input: {pipelines: {a: byA}}, more: 1}}]);
 // What the server writes for it is no client's to ask for.
 for (const own of [{$_internalRank: {pipeline: 0}}, {$_internalFuse: {names: ["a"], weights: [1]}}]) {

@@ -86,7 +86,7 @@
     assert.commandFailedWithCode(beside({query: {$where: "true"}}), ErrorCodes.BadValue);
     assert.commandFailedWithCode(beside({query: {$text: {$search: "x"}}}), ErrorCodes.BadValue);
     // A grid has an end, for points to be near to as for those in it, and is the first field of its index.
-    assert.commandFailedWithCode(db.runCommand({find: coll.getName(), filter: {flat: {$near: [181, 0]}}}), 13027);
+    assert.commandFailedWithCode(db.runCommand({find: coll.getName(), filter: {flat: {$near: [181, 0]}}}), 16433);
     assert.commandWorked(db.runCommand({find: coll.getName(), filter: {flat: {$near: [180, 0]}}}));
     assert.commandFailedWithCode(coll.createIndex({other: 1, more: "2d"}), 16800);
     assert.commandFailedWithCode(coll.createIndex({other: "2d", more: "2d"}), 16800);

@@ -33,3 +33,5 @@ for (const spec of ["1", [1], [1, 0], [1, -1], [1, 2, 3, 4], {x: 1}, [1, "2"]]) 
                                  [28667, 28724, 28725, 28726, 28727, 28728, 28729, 31273],
                                  () => tojson(spec));
 }
+// What is no number is the expression's, which is null when an argument is.
+assert.eq({_id: 1, a: null}, coll.findOne({}, {_id: 1, a: {$slice: [0, null]}}));

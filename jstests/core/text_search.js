@@ -137,6 +137,7 @@ assert.commandWorked(coll.insert([{_id: 106, t: "I love \u{1F600}"}, {_id: 107, 
 assert.eq([106], ids({$search: "\u{1F600}"}));
 assert.eq([107], ids({$search: "quoted"}));
 assert.eq([107], ids({$search: "dashed"}));
+assert.eq([107], ids({$search: "nothing\0dashed"}));
 
 // The fields beside the text hold no arrays, nor does the way to them lead through one but by a position.
 assert.commandWorked(coll.dropIndexes());

@@ -36,6 +36,11 @@ for (const stage of [{$match: {}}, {$group: {_id: null}}, {$limit: 1}, {$lookup:
     assert.commandFailedWithCode(coll.update({_id: 1}, [stage]), ErrorCodes.InvalidOptions, () => tojson(stage));
 }
 assert.commandFailedWithCode(coll.update({_id: 1}, [{$unheardOf: 1}]), 40324);
+// $fill stands for $addFields, unless it looks at other documents.
+assert.commandFailedWithCode(coll.update({_id: 1}, [{$fill: {sortBy: {a: 1}, output: {a: {method: "locf"}}}}]), ErrorCodes.InvalidOptions);
+assert.commandWorked(coll.insert({_id: "filled", a: null, b: 1}));
+assert.commandWorked(coll.update({_id: "filled"}, [{$fill: {output: {a: {value: "$b"}, b: {value: 2}}}}]));
+assert.eq({_id: "filled", a: 1, b: 1}, coll.findOne({_id: "filled"}));
 assert.commandFailedWithCode(coll.update({_id: 1}, [{$set: {_id: 2}}]), ErrorCodes.ImmutableField);
 assert.commandFailedWithCode(coll.update({_id: 1}, [{$set: {a: {$divide: [1, "$zero"]}}}, {$set: {b: {$toInt: "x"}}}]),
                              ErrorCodes.ConversionFailure);

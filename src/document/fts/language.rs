@@ -92,6 +92,7 @@ impl Language {
 fn is_delimiter(c: char, english: bool) -> bool {
     match c {
         '\'' | '\u{2019}' => !english,
+        '\0' => true,
         c => delimiters::contains(c),
     }
 }

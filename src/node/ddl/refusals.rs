@@ -191,6 +191,9 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
     let merge = |matched: &str, not: &str| {
         pipeline(doc! {"$merge": {"into": "t", "whenMatched": matched, "whenNotMatched": not}})
     };
+    let twice = |name: &str, first: Value, last: Value| {
+        Document(vec![(name.to_string(), first), (name.to_string(), last)])
+    };
     let refused = vec![
         (167, view(doc! {"$out": "x"})),
         (167, view(doc! {"$merge": {"into": "x"}})),
@@ -213,6 +216,8 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
         (15974, pipeline(doc! {"$sort": {"$a": "asc"}})),
         (9, pipeline(doc! {"$sort": {"a": {"$meta": "textScore", "b": 1}}})),
         (2, pipeline(doc! {"$collStats": {"storageStats": {"scale": 0.5}}})),
+        (9, pipeline(doc! {"$planCacheStats": (twice("allHosts", false.into(), true.into()))})),
+        (40413, pipeline(doc! {"$merge": (twice("into", "t".into(), "u".into()))})),
     ];
     for (code, command) in refused {
         let shown = format!("{command:?}");

@@ -275,8 +275,8 @@ async fn resolve(
                 return Ok((ns, pipeline, collation.unwrap_or_default()));
             }
         }
-        if matches!(own, Some("$collStats" | "$indexStats")) && !series {
-            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());
+        if own == Some("$collStats") && !series {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "$collStats is not supported on a view");
         }
         if for_router {
             return Err(resolved_for_router(node, &ns));
@@ -373,14 +373,23 @@ fn sorted_front(rest: Pipeline, context: &Context) -> (Option<SortSpec>, Option<
     (Some(sort), limit, rest)
 }
 
+/// Whether a name is that of a time series, or of its buckets.
+fn reads_series(node: &Node, ns: &str) -> bool {
+    let slot = node.namespaces.slot(ns);
+    let state = slot.read_unchecked();
+    state.view.as_ref().is_some_and(|view| crate::timeseries::is_series(view))
+        || storage::split_namespace(ns).1.starts_with(query::timeseries::BUCKETS_PREFIX)
+}
+
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
     if asked.map_reduce && node.namespaces.slot(&asked.ns).read_unchecked().view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "mapReduce on a view is not yet supported: {}", asked.ns);
     }
     // What stands for a `$rankFusion` reads the view, not what is below it.
-    let stages =
-        fusion::fused(&asked.pipeline, storage::split_namespace(&asked.ns).1)?.unwrap_or(asked.pipeline);
+    let fused =
+        fusion::fused(&asked.pipeline, storage::split_namespace(&asked.ns).1, reads_series(node, &asked.ns))?;
+    let stages = fused.unwrap_or(asked.pipeline);
     let (ns, stages, collation) = resolve(node, op, &asked.ns, stages, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);
     if namespace.collection == "$cmd.aggregate" {

@@ -4,10 +4,10 @@ use super::aggregate::{Asked, open};
 use super::sub_pipelines::SubPipelines;
 use crate::auth::Owners;
 use crate::ddl::list::cluster_catalog;
-use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_without_collection};
+use crate::ddl::statistics::{collection_statistics, orphan_count};
 use crate::operation::SessionId;
 use crate::{Node, Operation};
-use document::{DocBuf, Document, Result, Value, bail, doc, err};
+use document::{DocBuf, Document, Result, Value, bail, doc};
 use parking_lot::Mutex;
 use protocol::version::ShardVersion;
 use query::pipeline::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Run, Source};
@@ -284,24 +284,26 @@ async fn coll_stats(node: &Node, op: &Operation, ns: &str, spec: &Document) -> R
     };
     let slot = node.namespaces.slot(ns);
     let orphans = orphan_count(node, ns);
-    let (stats, count) = slot
+    let found = slot
         .read(op, |s| {
-            Ok(match &s.collection {
-                Some(c) => (collection_statistics(node, c, scale, orphans), Some(c.len() as i64)),
-                None => (statistics_without_collection(node, ns, scale), None),
-            })
+            let c = s.collection.as_ref();
+            Ok(c.map(|c| (collection_statistics(node, c, scale, orphans), c.len() as i64)))
         })
         .await?;
+    // How long operations took is known of any name; all else is known of collections.
+    if let Some(option) = ["storageStats", "count", "queryExecStats"].into_iter().find(|o| given(o).is_some())
+        && found.is_none()
+    {
+        bail!(
+            NAMESPACE_NOT_FOUND,
+            "Unable to retrieve {option} in $collStats stage :: caused by :: Collection [{ns}] not found."
+        );
+    }
+    let (stats, count) = found.unwrap_or_default();
     if given("storageStats").is_some() {
         out.push("storageStats", stats);
     }
     if given("count").is_some() {
-        let count = count.ok_or_else(|| {
-            err!(
-                NAMESPACE_NOT_FOUND,
-                "Unable to retrieve count in $collStats stage :: caused by :: Collection [{ns}] not found."
-            )
-        })?;
         out.push("count", document::number::int_or_long(count));
     }
     if given("queryExecStats").is_some() {

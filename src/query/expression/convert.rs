@@ -29,38 +29,28 @@ struct Convert {
 #[derive(Debug)]
 enum Goal {
     Fixed(Target),
-    Computed(Expression, Option<Expression>),
+    /// Null where it gives nothing.
+    Computed(Expression),
+    /// `{type: <expression>, subtype: <expression>}`, of which neither may be null.
+    Described(Expression, Option<Expression>),
 }
 
 impl Convert {
     fn target(&self, root: Doc<'_>, vars: &mut Vars) -> Result<Option<Target>> {
         match &self.to {
             Goal::Fixed(t) => Ok(Some(*t)),
-            Goal::Computed(e, subtype) => {
-                let v = e.eval(root, vars)?;
-                if is_nullish(&v) {
-                    return Ok(None);
+            Goal::Computed(e) => match e.eval(root, vars)? {
+                None | Some(Value::Null | Value::Undefined) => Ok(None),
+                Some(Value::Document(d)) => {
+                    target_of(d.get("type").unwrap_or(&Value::Null), d.get("subtype")).map(Some)
                 }
-                let mut v = v.unwrap_or(Value::Null);
-                let mut sub = match subtype {
-                    None => None,
-                    Some(e) => e.eval(root, vars)?,
-                };
-                if let Value::Document(d) = v {
-                    sub = d.get("subtype").cloned();
-                    v = d.get("type").cloned().unwrap_or(Value::Null);
-                }
-                if is_nullish(&Some(v.clone())) {
-                    return Ok(None);
-                }
-                let tag = type_tag(&v)?;
-                let subtype = match sub {
-                    _ if tag != 0x05 => 0,
-                    s if is_nullish(&s) => 0,
-                    Some(s) => check_subtype(&s)?,
-                    None => 0,
-                };
-                Ok(Some(Target { tag, subtype }))
+                Some(v) => target_of(&v, None).map(Some),
+            },
+            Goal::Described(kind, subtype) => {
+                let mut value = |e: &Expression| Ok(e.eval(root, vars)?.unwrap_or(Value::Null));
+                let kind = value(kind)?;
+                let subtype = subtype.as_ref().map(value).transpose()?;
+                target_of(&kind, subtype.as_ref()).map(Some)
             }
         }
     }
@@ -76,6 +66,12 @@ impl Convert {
 /// A subtype that does not exist, and what is no subtype at all.
 const WRONG_SUBTYPE: i32 = 4341107;
 const NO_SUBTYPE: i32 = 4341108;
+
+fn target_of(kind: &Value, subtype: Option<&Value>) -> Result<Target> {
+    let tag = type_tag(kind)?;
+    let subtype = subtype.filter(|_| tag == 0x05).map_or(Ok(0), check_subtype)?;
+    Ok(Target { tag, subtype })
+}
 
 fn check_subtype(v: &Value) -> Result<u8> {
     if !v.is_number() {
@@ -179,9 +175,10 @@ impl Node for Convert {
     }
     fn children(&self) -> Vec<&Expression> {
         let mut out = vec![&self.input];
-        if let Goal::Computed(e, subtype) = &self.to {
-            out.push(e);
-            out.extend(subtype);
+        match &self.to {
+            Goal::Fixed(_) => {}
+            Goal::Computed(e) => out.push(e),
+            Goal::Described(kind, subtype) => out.extend(std::iter::once(kind).chain(subtype)),
         }
         out.extend(
             [&self.on_error, &self.on_null, &self.format, &self.base, &self.byte_order].into_iter().flatten(),
@@ -669,7 +666,7 @@ pub fn convert(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
     let Some(goal) = d.get("to") else { bail!(FAILED_TO_PARSE, "Missing 'to' parameter to $convert") };
     let to = match goal {
         Value::Document(t) if t.first().is_some_and(|(k, _)| !k.starts_with('$')) => named_goal(t, vars)?,
-        other => Goal::Computed(parse::expression(other, vars)?, None),
+        other => Goal::Computed(parse::expression(other, vars)?),
     };
     Ok(Expression::Special(Arc::new(Convert {
         name,
@@ -686,7 +683,7 @@ pub fn convert(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
 fn named_goal(d: &Document, vars: &Variables) -> Result<Goal> {
     let Some(kind) = d.get("type") else { bail!(FAILED_TO_PARSE, "Missing 'type' parameter to $convert") };
     let subtype = d.get("subtype").map(|v| parse::expression(v, vars)).transpose()?;
-    Ok(Goal::Computed(parse::expression(kind, vars)?, subtype))
+    Ok(Goal::Described(parse::expression(kind, vars)?, subtype))
 }
 
 /// The type a one-argument operator names, with the format it implies.

@@ -382,7 +382,7 @@ pub fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {
 }
 
 fn read_free(text: &str) -> Option<Read> {
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\0');
     let mut c = Cursor { text, at: 0 };
     let mut read = Read::default();
     read_date(&mut c, &mut read)?;

@@ -127,6 +127,12 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
             v.type_name()
         );
     };
+    let documents = |stages: &Vec<Value>| {
+        stages.first().and_then(Value::as_document).is_some_and(|first| first.contains_key("$documents"))
+    };
+    if d.get("from").is_none() && !d.get_array("pipeline").is_some_and(documents) {
+        bail!(FAILED_TO_PARSE, "must specify 'from' field for a $lookup");
+    }
     check_lookup_fields(d)?;
     let Some(into) = lookup_text(d, "as")? else {
         bail!(FAILED_TO_PARSE, "must specify 'as' field for a $lookup");
@@ -141,12 +147,7 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     };
     let namespace = match d.get("from") {
         Some(v) => namespace_of(name, v, ctx)?,
-        None => match pipeline.as_deref() {
-            Some([Value::Document(first), ..]) if first.contains_key("$documents") => {
-                Namespace::new(&*ctx.namespace.db, "")
-            }
-            _ => bail!(FAILED_TO_PARSE, "must specify 'from' field for a $lookup"),
-        },
+        None => Namespace::new(&*ctx.namespace.db, ""),
     };
     let equality = equality(local, foreign, pipeline.is_some())?;
     let bindings = lookup_bindings(d, pipeline.is_some(), ctx)?;
@@ -185,6 +186,7 @@ fn with_bound(variables: Document, bindings: &[(String, Expression)]) -> Documen
 /// The context of another collection's pipeline. Which text index that has is known where the pipeline runs; here a leading `$text`
 /// must only be well formed, and its score may be asked for.
 fn joined(ctx: &Context, namespace: &Namespace, stages: &[Value]) -> Result<Context> {
+    super::text::refuse_later(stages)?;
     let mut inner = ctx.clone();
     inner.namespace = namespace.clone();
     inner.in_join = true;

@@ -18,15 +18,22 @@ pub fn is_text_match(stage: &Value) -> bool {
     filter.is_some_and(|f| crate::matcher::ops::stands_in(f.to_doc_buf().doc(), "$text"))
 }
 
+/// # Errors
+/// 17313 for a `$text` behind the first stage.
+pub fn refuse_later(stages: &[Value]) -> Result<()> {
+    match stages.iter().skip(1).any(is_text_match) {
+        true => bail!(17313, "$match with $text is only allowed as the first pipeline stage"),
+        false => Ok(()),
+    }
+}
+
 /// The pipeline with the metadata of its first stage, or the index key of its query, in fields, where a later one asks for it. On a
 /// router it is to be divided.
 ///
 /// # Errors
-/// 17313 for a `$text` in a later stage.
+/// Those of [`refuse_later`].
 pub fn with_metadata(stages: Vec<Value>, on_router: bool) -> Result<Vec<Value>> {
-    if stages.iter().skip(1).any(is_text_match) {
-        bail!(17313, "$match with $text is only allowed as the first pipeline stage");
-    }
+    refuse_later(&stages)?;
     let Some((first, rest)) = stages.split_first() else { return Ok(stages) };
     let (wanted, mut out) = match stage_of(first) {
         Some(("$geoNear", Value::Document(spec))) => {

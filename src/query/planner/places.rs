@@ -55,7 +55,7 @@ pub(super) fn intervals<'a>(
 /// The plan of a query with a near predicate, which needs an index on its path.
 ///
 /// # Errors
-/// NoQueryExecutionPlans (291) without one that has every document the query can match, 13027 for a point outside the grid of one on a plane.
+/// NoQueryExecutionPlans (291) without one that has every document the query can match, 16433 for a point outside the grid of one on a plane.
 pub(super) fn near(
     request: &Request<'_>,
     sort: Option<&SortSpec>,
@@ -84,7 +84,7 @@ pub(super) fn near(
     if let Some(Layout::Plane(grid)) = &index.layout
         && [wanted.center.0, wanted.center.1].iter().any(|x| !(grid.min..=grid.max).contains(x))
     {
-        bail!(13027, "point not in interval of [ {}, {} ]", grid.min, grid.max);
+        bail!(16433, "point not in interval of [ {}, {} ]", grid.min, grid.max);
     }
     let plan = Plan::Index { scan: candidate.scan, filter: candidate.filter };
     match sort {

@@ -172,7 +172,9 @@ fn is_find_slice(v: ValueRef<'_>) -> bool {
         ValueRef::Array(a) => {
             let mut items = a.iter();
             let (first, second) = (items.next(), items.next());
-            first.is_some_and(|f| f.value().is_number()) && second.is_some() && items.next().is_none()
+            let null = |e: document::Element<'_>| matches!(e.value(), ValueRef::Null | ValueRef::Undefined);
+            let found = first.is_some_and(|f| f.value().is_number()) && second.is_some_and(|s| !null(s));
+            found && items.next().is_none()
         }
         v => v.is_number(),
     }

@@ -6,6 +6,7 @@ use crate::assignment::Assignment;
 use crate::computed::Computed;
 use crate::depth;
 use crate::matcher::Matcher;
+use crate::pipeline::stages::window::fill;
 use crate::projection::Projection;
 use crate::sort::field_path;
 use document::{Doc, DocBuf, Document, Result, Value, bail};
@@ -54,9 +55,15 @@ fn step(name: &str, argument: &Value, ctx: &QueryContext) -> Result<Step> {
             let Value::Document(fields) = argument else {
                 bail!(40272, "{name} specification stage must be an object, got {}", argument.type_name());
             };
-            let mut out = Vec::new();
-            assignments(&[], fields, ctx, &mut out)?;
-            Ok(Step::Set(out))
+            assigned(fields, ctx)
+        }
+        // As far as it stands for `$addFields`.
+        "$fill" => {
+            let fill = fill::read(argument)?;
+            if fill.windows.is_some() {
+                bail!(INVALID_OPTIONS, "$setWindowFields is not allowed to be used within an update");
+            }
+            assigned(&fill.constants, ctx)
         }
         "$unset" => Ok(Step::Project(project(&unset_spec(argument)?, ctx)?)),
         "$project" => match argument {
@@ -91,6 +98,12 @@ fn step(name: &str, argument: &Value, ctx: &QueryContext) -> Result<Step> {
         }
         _ => bail!(INVALID_OPTIONS, "{name} is not allowed to be used within an update"),
     }
+}
+
+fn assigned(fields: &Document, ctx: &QueryContext) -> Result<Step> {
+    let mut out = Vec::new();
+    assignments(&[], fields, ctx, &mut out)?;
+    Ok(Step::Set(out))
 }
 
 fn project(spec: &Document, ctx: &QueryContext) -> Result<Projection> {

@@ -545,13 +545,14 @@ pub fn below_view(task: &Task<'_>, error: &Error) -> Result<(String, DocBuf)> {
     let mut command = match task.request.name() {
         "aggregate" => {
             let mut own = stages(task);
+            let series = ns.collection.starts_with(query::timeseries::BUCKETS_PREFIX);
             // What is asked of a time series is told of its buckets.
-            if begins_with_statistics(raw_stages(task)) {
+            if series && begins_with_statistics(raw_stages(task)) {
                 pipeline.clear();
                 own = query::timeseries::indexes::with_shown_statistics(own);
             }
             let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-            pipeline.extend(fusion::fused(&own, view)?.unwrap_or(own));
+            pipeline.extend(fusion::fused(&own, view, series)?.unwrap_or(own));
             task.body().to_document()
         }
         name => {

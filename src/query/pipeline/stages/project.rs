@@ -473,14 +473,15 @@ pub fn unset(name: &'static str, v: &Value, _: &Context) -> Result<Vec<Parsed>> 
         Value::Array(items) => items.as_slice(),
         _ => bail!(31002, "$unset specification must be a string or an array"),
     };
+    let paths: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+    let Some(paths) = paths else {
+        bail!(31120, "$unset specification must be a string or an array containing only string values");
+    };
+    if paths.iter().any(|path| path.contains('\0')) {
+        bail!(9527900, "Field names cannot contain embedded null bytes");
+    }
     let mut tree = Tree::default();
-    for item in list {
-        let Value::String(path) = item else {
-            bail!(31120, "$unset specification must be a string or an array containing only string values");
-        };
-        if path.contains('\0') {
-            bail!(9527900, "Field names cannot contain embedded null bytes");
-        }
+    for path in paths {
         let insert = FieldPath::parse(path).and_then(|p| tree.insert(p.parts(), path, Field::Drop));
         insert.map_err(|e| context(e, name))?;
     }

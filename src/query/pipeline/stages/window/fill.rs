@@ -78,8 +78,31 @@ enum Method<'a> {
     Window(&'static str),
 }
 
+/// What a `$fill` stands for: a `$setWindowFields` and, after it, an `$addFields`.
+pub(crate) struct Fill {
+    /// The specification of `$setWindowFields`.
+    pub windows: Option<Document>,
+    /// That of `$addFields`.
+    pub constants: Document,
+}
+
 /// `$fill`, as the stages it stands for.
 pub fn parse(_: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    let fill = read(v)?;
+    let mut out = Vec::new();
+    // What is carried on or lies between is computed from the input, before any constant takes a gap's place.
+    if let Some(windows) = fill.windows {
+        out.extend(super::parse("$setWindowFields", &windows.into(), ctx)?);
+    }
+    if !fill.constants.is_empty() {
+        out.extend(project::add_fields("$addFields", &fill.constants.into(), ctx)?);
+    }
+    Ok(out)
+}
+
+/// # Errors
+/// Those of the stage's arguments, but not those of the expressions in them.
+pub(crate) fn read(v: &Value) -> Result<Fill> {
     let Value::Document(d) = v else {
         bail!(FAILED_TO_PARSE, "The $fill stage specification must be an object, found {}", v.type_name());
     };
@@ -111,7 +134,7 @@ pub fn parse(_: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
         Some(fields) => Some(fields_as_object(fields)?),
         None => by,
     };
-    stages(partition, sort, output, ctx)
+    filled(partition, sort, output)
 }
 
 fn fields_as_object(fields: &[Value]) -> Result<Value> {
@@ -145,12 +168,7 @@ fn method_of<'a>(field: &str, v: &'a Value) -> Result<Method<'a>> {
     }
 }
 
-fn stages(
-    partition: Option<Value>,
-    sort: Option<&Document>,
-    output: &Document,
-    ctx: &Context,
-) -> Result<Vec<Parsed>> {
+fn filled(partition: Option<Value>, sort: Option<&Document>, output: &Document) -> Result<Fill> {
     let (mut windows, mut constants) = (Document::new(), Document::new());
     for (field, v) in output.iter() {
         let path = format!("${field}");
@@ -165,21 +183,16 @@ fn stages(
             Method::Window(function) => windows.push(field, doc! { function: (path) }),
         }
     }
-    let mut out = Vec::new();
-    // What is carried on or lies between is computed from the input, before any constant takes a gap's place.
-    if !windows.is_empty() {
-        let mut spec = Document::new();
-        if let Some(partition) = partition {
-            spec.push("partitionBy", partition);
-        }
-        if let Some(sort) = sort {
-            spec.push("sortBy", sort.clone());
-        }
-        spec.push("output", windows);
-        out.extend(super::parse("$setWindowFields", &spec.into(), ctx)?);
+    if windows.is_empty() {
+        return Ok(Fill { windows: None, constants });
     }
-    if !constants.is_empty() {
-        out.extend(project::add_fields("$addFields", &constants.into(), ctx)?);
+    let mut spec = Document::new();
+    if let Some(partition) = partition {
+        spec.push("partitionBy", partition);
     }
-    Ok(out)
+    if let Some(sort) = sort {
+        spec.push("sortBy", sort.clone());
+    }
+    spec.push("output", windows);
+    Ok(Fill { windows: Some(spec), constants })
 }

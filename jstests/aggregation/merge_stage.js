@@ -19,9 +19,9 @@ function merged(options) {
     assert.eq([], result);
     return target.find().sort({_id: 1}).toArray();
 }
-assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({}));
+assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, k: 5, v: "new"}, {_id: 9, v: "old"}], merged({}));
 assert.eq([{_id: 1, v: "new", k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({whenMatched: "replace"}));
-assert.eq([{_id: 1, v: "old", keep: 1}, {_id: 2, v: "old"}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({whenMatched: "keepExisting"}));
+assert.eq([{_id: 1, v: "old", keep: 1}, {_id: 2, v: "old"}, {_id: 5, k: 5, v: "new"}, {_id: 9, v: "old"}], merged({whenMatched: "keepExisting"}));
 assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 9, v: "old"}], merged({whenMatched: "merge", whenNotMatched: "discard"}));
 assert.eq([{_id: 1, v: "old+new", keep: 1}, {_id: 2, v: "old+new"}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}],
           merged({whenMatched: [{$set: {v: {$concat: ["$v", "+", "$$new.v"]}}}]}));

@@ -22,6 +22,13 @@ const pipelines = [
     [{$match: {$or: [{a: 1}, {s: "k2"}]}}, {$match: {"b.d": {$gte: 10}}}, {$sort: {_id: 1}}, {$skip: 2}, {$skip: 1}],
     [{$replaceWith: {$mergeObjects: ["$b", {k: "$_id"}]}}, {$match: {c: 2}}, {$sort: {k: 1}}, {$limit: 3}],
     [{$addFields: {t: {$concat: ["$s", "!"]}}}, {$match: {t: "k1!", a: {$gte: 2}}}, {$unset: ["l", "b"]}, {$sort: {_id: 1}}],
+    [{$unwind: {path: "$l", includeArrayIndex: "i"}}, {$match: {i: 1, a: {$lt: 5}, $or: [{"b.c": 1}, {s: "k2"}]}}, {$sort: {_id: 1}}],
+    [{$project: {a: 1, "b.c": 1, s: {$concat: ["$s", "!"]}}}, {$match: {a: 3, "b.c": {$gte: 0}, s: "k3!", "b.d": {$exists: false}}}, {$sort: {_id: 1}}],
+    [{$project: {_id: 0, a: 1}}, {$match: {_id: {$exists: false}, a: {$gt: 4}}}, {$sort: {a: 1}}],
+    [{$project: {b: 0}}, {$match: {a: 1, "b.c": null, $expr: {$lt: ["$_id", 40]}}}, {$sort: {_id: 1}}],
+    [{$set: {"b.c": 9, "b.e": "$a"}}, {$match: {"b.d": {$lt: 20}, a: {$ne: 2}, "b.e": {$gt: 1}}}, {$sort: {_id: 1}}],
+    [{$lookup: {from: coll.getName(), localField: "a", foreignField: "_id", as: "j.k"}}, {$match: {a: 2, "j.k.a": 2, "b.c": {$gte: 1}}}, {$sort: {_id: 1}}],
+    [{$set: {r: {$rand: {}}}}, {$unset: ["r", "l"]}, {$match: {r: {$exists: false}, l: null, a: 6}}, {$sort: {_id: 1}}],
     [{$sort: {_id: 1}}, {$project: {l: {$filter: {input: "$l", cond: {$gt: ["$$this", 1]}}}}}, {$match: {l: {$ne: []}}}, {$limit: 7}],
 ];
 for (const pipeline of pipelines) {

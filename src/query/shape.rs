@@ -265,8 +265,7 @@ fn conjuncts(filter: Doc<'_>, kind: Kind) -> Vec<Document> {
                 out.push(named(name, Value::Array(branches)));
             }
             ("$expr", v) => {
-                let shape = if kind == Kind::Plan { Value::Int32(1) } else { expression_shape(v) };
-                out.push(named("$expr", shape));
+                out.push(named("$expr", expression_shape(v)));
             }
             ("$jsonSchema", v) => out.push(named("$jsonSchema", v.to_value())),
             (name, v) if name.starts_with('$') => out.push(named(name, constant(v, kind))),

@@ -1,7 +1,7 @@
 //! A filter as a tree: what the matcher evaluates and the planner reads.
 
 use crate::ParseContext;
-use crate::computed::Computed;
+use crate::matcher::expr::Expr;
 use crate::matcher::ops::geo::Geo;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
@@ -20,7 +20,7 @@ pub enum Node {
     Nor(Vec<Node>),
     Not(Box<Node>),
     Leaf(Leaf),
-    Expr(Computed),
+    Expr(Expr),
     Schema(Arc<Schema>),
     Text(Arc<TextQuery>),
     /// `$_internalBucketGeoWithin`: of a bucket, that one of its measurements may have its place there. All buckets pass, since the

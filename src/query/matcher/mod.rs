@@ -8,6 +8,7 @@
 //! `{$exists: false}` are negations of the whole leaf, so that they hold when no value passes. Nothing is decoded but the values asked for.
 
 pub mod ast;
+pub mod expr;
 pub(crate) mod interruptible;
 pub mod ops;
 pub mod parse;
@@ -231,7 +232,7 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
             Ok(true)
         }
         Node::Not(child) => Ok(!eval(child, doc, &mut None)?),
-        Node::Expr(e) => e.eval_bool(doc),
+        Node::Expr(e) => e.computed.eval_bool(doc),
         Node::Schema(s) => {
             meter::spend(doc.bytes().len() / 32)?;
             s.matches(doc)

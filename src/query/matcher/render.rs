@@ -21,7 +21,7 @@ pub fn node(n: &Node) -> Document {
             other => doc! {"$nor": nodes(std::slice::from_ref(other))},
         },
         Node::Leaf(l) => leaf(l),
-        Node::Expr(e) => doc! {"$expr": e.source()},
+        Node::Expr(e) => doc! {"$expr": e.computed.source()},
         Node::Schema(_) => doc! {"$jsonSchema": Document::new()},
         Node::Text(q) => doc! {"$text": q.spec()},
         Node::MayHold(leaf) => geo::shown_of_bucket(leaf),

@@ -73,7 +73,7 @@ pub struct Lookup {
 }
 
 /// Whether a pipeline, or what is nested in it, draws random numbers. (It may say so of one that only names the operators.)
-fn is_random(stages: &[Value]) -> bool {
+pub(super) fn is_random(stages: &[Value]) -> bool {
     stages.iter().any(|v| match v {
         Value::Document(d) => d.iter().any(|(name, v)| {
             matches!(name, "$rand" | "$sample" | "$sampleRate") || is_random(std::slice::from_ref(v))

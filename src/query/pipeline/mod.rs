@@ -26,6 +26,7 @@ pub mod lookup;
 pub mod optimize;
 pub mod parse;
 pub mod partition;
+mod pushdown;
 pub mod running_facet;
 pub mod score;
 pub mod score_fusion;

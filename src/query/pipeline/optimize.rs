@@ -1,16 +1,16 @@
 //! Rewrites that do not change the result, and questions about a pipeline's front.
 
-use super::{Context, Needs, Parsed, ParsedKind, Pipeline, parse, sort};
+use super::{Context, Needs, Parsed, ParsedKind, Pipeline, parse, pushdown, sort};
 use document::{Document, Result, Value, doc, number};
 use std::collections::BTreeSet;
 
-/// Merges neighbouring `$match`es, `$limit`s and `$skip`s, moves `$match` before `$sort`, folds a limit into a `$sort`.
+/// Merges neighbouring `$match`es, `$limit`s and `$skip`s, moves `$match` before `$sort` and, as far as it can go ([`pushdown`]), before other
+/// stages, folds a limit into a `$sort`.
 pub fn optimize(p: Pipeline, ctx: &Context) -> Result<Pipeline> {
-    let mut stages: Vec<(&'static str, Value, Option<Parsed>)> =
-        p.stages.into_iter().map(|s| (s.name, s.spec.clone(), Some(s))).collect();
+    let mut stages: Vec<Written> = p.stages.into_iter().map(|s| (s.name, s.spec.clone(), Some(s))).collect();
     let mut i = 0;
     while i + 1 < stages.len() {
-        match rewrite(&stages[i], &stages[i + 1]) {
+        match rewrite(&stages[i], &stages[i + 1], ctx) {
             Rewrite::None => i += 1,
             Rewrite::Join(spec) => {
                 stages[i] = (stages[i].0, spec, None);
@@ -19,6 +19,12 @@ pub fn optimize(p: Pipeline, ctx: &Context) -> Result<Pipeline> {
             }
             Rewrite::Swap => {
                 stages.swap(i, i + 1);
+                i = i.saturating_sub(1);
+            }
+            Rewrite::Ahead(filter, rest) => {
+                let rest = rest.map(|rest| ("$match", rest.into(), None));
+                stages.splice(i + 1..i + 2, rest);
+                stages.insert(i, ("$match", filter.into(), None));
                 i = i.saturating_sub(1);
             }
         }
@@ -49,15 +55,23 @@ enum Rewrite {
     None,
     Join(Value),
     Swap,
+    /// A part of the second goes before the first; what is left of it stays.
+    Ahead(Document, Option<Document>),
 }
 
-fn rewrite(a: &(&'static str, Value, Option<Parsed>), b: &(&'static str, Value, Option<Parsed>)) -> Rewrite {
+type Written = (&'static str, Value, Option<Parsed>);
+
+fn rewrite(a: &Written, b: &Written, ctx: &Context) -> Rewrite {
     let whole = |v: &Value| number::to_i64_exact(v).unwrap_or(0);
     match (a.0, b.0) {
         ("$match", "$match") => Rewrite::Join(Value::Document(both(&a.1, &b.1))),
         ("$limit", "$limit") => Rewrite::Join(Value::Int64(whole(&a.1).min(whole(&b.1)))),
         ("$skip", "$skip") => Rewrite::Join(Value::Int64(whole(&a.1).saturating_add(whole(&b.1)))),
         ("$sort", "$match") => Rewrite::Swap,
+        (name, "$match") => {
+            let split = b.1.as_document().and_then(|filter| pushdown::split(name, &a.1, filter, ctx));
+            split.map_or(Rewrite::None, |(ahead, rest)| Rewrite::Ahead(ahead, rest))
+        }
         _ => Rewrite::None,
     }
 }
@@ -72,7 +86,7 @@ fn both(a: &Value, b: &Value) -> Document {
 }
 
 /// `$sort, $limit n` and `$sort, $skip m, $limit n` keep only so many documents while sorting.
-fn fold_limits(stages: &mut [(&'static str, Value, Option<Parsed>)]) {
+fn fold_limits(stages: &mut [Written]) {
     for i in 0..stages.len() {
         if stages[i].0 != "$sort" {
             continue;

@@ -223,6 +223,69 @@ fn the_front_of_a_pipeline_is_told_to_the_planner() {
     assert_eq!(b.involved_namespaces(), vec![(Namespace::new("db", "o"), true)]);
 }
 
+#[test]
+fn a_filter_goes_ahead_of_what_leaves_its_fields_alone() {
+    let ctx = context();
+    let optimized = |text: &str| {
+        let p = optimize(parse(&stages(text), &ctx).unwrap(), &ctx).unwrap();
+        p.to_array().iter().map(extended_json::to_relaxed).collect::<Vec<_>>().join(", ")
+    };
+    let goes = |text: &str| optimized(text).starts_with(r#"{"$match":"#);
+    for stage in [
+        r#"{"$addFields": {"t": {"$add": ["$n", 1]}, "u.n": 2}}"#,
+        r#"{"$unset": ["t", "u"]}"#,
+        r#"{"$project": {"k": 1, "n": true, "u.n": 1}}"#,
+        r#"{"$project": {"t": 0, "u": false}}"#,
+        r#"{"$unwind": "$t"}"#,
+        r#"{"$unwind": {"path": "$t", "includeArrayIndex": "u"}}"#,
+        r#"{"$lookup": {"from": "c", "localField": "a", "foreignField": "b", "as": "t"}}"#,
+        r#"{"$graphLookup": {"from": "c", "startWith": "$a", "connectFromField": "a", "connectToField": "b", "as": "t"}}"#,
+    ] {
+        let behind = |filter: &str| format!(r#"[{stage}, {{"$match": {filter}}}]"#);
+        for filter in [
+            r#"{"n": 1}"#,
+            r#"{"_id": 1, "k.a": {"$gt": 1}}"#,
+            r#"{"$or": [{"n": 1}, {"$and": [{"k": 2}]}]}"#,
+            r#"{"$expr": {"$eq": ["$n", "$k"]}}"#,
+        ] {
+            let text = optimized(&behind(filter));
+            assert!(goes(&behind(filter)) && text.matches("$match").count() == 1, "{text}");
+        }
+        for filter in [
+            r#"{"t": 1}"#,
+            r#"{"u.n": 1}"#,
+            r#"{"$or": [{"n": 1}, {"u": 2}]}"#,
+            r#"{"$expr": {"$eq": ["$n", "$t.x"]}}"#,
+            r#"{"$expr": {"$eq": ["$$ROOT", 1]}}"#,
+            r#"{"$expr": {"$lt": ["$n", {"$rand": {}}]}}"#,
+            r#"{"$sampleRate": 0.5}"#,
+            r#"{}"#,
+        ] {
+            let changed = !filter.contains(r#""u"#) || stage.contains(r#""u"#);
+            assert_eq!(goes(&behind(filter)), !changed, "{}", optimized(&behind(filter)));
+        }
+        let text = optimized(&behind(r#"{"n": 1, "t": 2, "$and": [{"k": 3}, {"t": 4}]}"#));
+        assert!(text.starts_with(r#"{"$match":{"$and":[{"n":1},{"k":3}]}}, "#), "{text}");
+        assert!(text.ends_with(r#", {"$match":{"$and":[{"t":2},{"t":4}]}}"#), "{text}");
+    }
+    for text in [
+        r#"[{"$limit": 3}, {"$match": {"n": 1}}]"#,
+        r#"[{"$project": {"n": "$k"}}, {"$match": {"n": 1}}]"#,
+        r#"[{"$project": {"_id": 0, "n": 1}}, {"$match": {"_id": 1}}]"#,
+        r#"[{"$project": {"n": {"x": 1}}}, {"$match": {"n": 1}}]"#,
+        r#"[{"$group": {"_id": "$n"}}, {"$match": {"_id": 1}}]"#,
+    ] {
+        assert!(!goes(text), "{}", optimized(text));
+    }
+    let far =
+        r#"[{"$sort": {"n": 1}}, {"$addFields": {"t": 1}}, {"$unwind": "$u"}, {"$match": {"n": 1, "u": 2}}]"#;
+    let text = optimized(far);
+    assert!(
+        text.starts_with(r#"{"$match":{"n":1}}, {"$sort""#) && text.ends_with(r#"{"$match":{"u":2}}"#),
+        "{text}"
+    );
+}
+
 /// Collections in memory.
 #[derive(Default)]
 struct Collections {

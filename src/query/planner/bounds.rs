@@ -192,6 +192,30 @@ pub fn of_test(test: &Test) -> Option<Intervals> {
     }
 }
 
+/// The intervals of a comparison by which an expression compares, and whether they are a point: in the order of all values, of which what
+/// is missing is the least but for MinKey. An index has it as null.
+pub fn of_expression(test: &Test) -> Option<(Intervals, bool)> {
+    let Test::Compare(op, operand) = test else { return None };
+    let v = if is_nan(operand.value()) { Value::Double(f64::NAN) } else { comparable(operand) };
+    let low = matches!(v, Value::Null | Value::MinKey);
+    let below = |v: Value, inclusive: bool| {
+        let (hi, hi_inclusive) = if low { (Value::Null, true) } else { (v, inclusive) };
+        Interval { hi, hi_inclusive, ..Interval::everything() }
+    };
+    let above =
+        |v: Value, inclusive: bool| Interval { lo: v, lo_inclusive: inclusive, ..Interval::everything() };
+    let (interval, takes_missing) = match op {
+        Comparison::Eq => (Interval::point(v), false),
+        Comparison::Gt | Comparison::Gte => {
+            let least = v == Value::MinKey;
+            (above(v, *op == Comparison::Gte), least)
+        }
+        Comparison::Lt => (below(v, false), true),
+        Comparison::Lte => (below(v, true), true),
+    };
+    Some((Intervals { takes_missing, ..Intervals::of(vec![interval], false) }, *op == Comparison::Eq))
+}
+
 /// The brackets of the types. An array is in the index by its elements, wherever they stand.
 fn of_types(types: &TypeSet) -> Option<Intervals> {
     const ARRAY: u8 = 0x04;

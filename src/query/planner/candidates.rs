@@ -122,6 +122,32 @@ fn condition_has_pattern(c: &Condition) -> bool {
 
 /// What the filter says of paths.
 pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
+    let mut out = collect_tests(filter);
+    for node in filter.root().conjuncts() {
+        if let Node::Expr(e) = node {
+            out.extend(e.comparisons().iter().filter_map(of_comparison));
+        }
+    }
+    out
+}
+
+/// What a comparison of `$expr` says of its path.
+fn of_comparison(leaf: &Leaf) -> Option<Bound<'_>> {
+    let path = &leaf.path.text;
+    let (intervals, is_point) = bounds::of_expression(&leaf.test)?;
+    (!cover::has_position(path)).then(|| Bound {
+        path: path.to_string(),
+        intervals,
+        conjunct: None,
+        // An array is one value to the expression, and is in the index by its elements, which stand elsewhere.
+        only_without_arrays: !is_point,
+        test: &leaf.test,
+        element: None,
+    })
+}
+
+/// The same without what `$expr` says. The indexes that a wildcard index stands for hold no documents as values.
+fn collect_tests(filter: &Matcher) -> Vec<Bound<'_>> {
     let mut out = Vec::new();
     for (i, node) in filter.root().conjuncts().iter().enumerate() {
         match node {
@@ -201,10 +227,11 @@ pub(super) fn all_within(
     scans: usize,
 ) -> Vec<Candidate> {
     let sort = sort.map(|sort| Order { sort, scans });
-    let bounds = collect(filter);
+    let (all, tests) = (collect(filter), collect_tests(filter));
     let mut out = Vec::new();
     let mut add = |index: &IndexInfo| {
-        let candidate = candidate(filter, &bounds, sort, index, false);
+        let bounds = if index.wildcard.is_some() { &tests } else { &all };
+        let candidate = candidate(filter, bounds, sort, index, false);
         // Who asks whether a field exists is helped by the index of those documents that have it.
         let asks_existence = index.sparse
             && index.expansion.is_none()
@@ -214,11 +241,11 @@ pub(super) fn all_within(
                     .any(|b| b.path == path && matches!(b.test, Test::Exists) && !b.intervals.takes_missing)
             });
         let useful = candidate.filter(|c| c.is_bounded() || c.provides_sort || asks_existence);
-        out.extend(useful.filter(|_| holds_all(filter, &bounds, index)));
+        out.extend(useful.filter(|_| holds_all(filter, bounds, index)));
     };
     for index in indexes.iter().filter(|index| !index.hidden) {
         match index.wildcard {
-            Some(_) => wildcard::expand(&bounds, index).iter().for_each(&mut add),
+            Some(_) => wildcard::expand(&tests, index).iter().for_each(&mut add),
             None => add(index),
         }
     }

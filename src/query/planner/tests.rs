@@ -45,6 +45,64 @@ fn multikey_bounds_are_not_intersected() {
     assert_eq!(bounds_of(&plan), "a_1 a.b: [1, 1]; a.c: [MinKey, MaxKey]");
 }
 
+#[test]
+fn comparisons_of_expressions_bound_their_paths() {
+    let a = index("a_1", doc! {"a": 1});
+    let of = |e: Document, indexes: &[IndexInfo]| bounds_of(&planned(doc! {"$expr": e}, None, indexes));
+    let on = |e: Document| of(e, std::slice::from_ref(&a));
+    assert_eq!(on(doc! {"$eq": ["$a", 1]}), "a_1 a: [1, 1]");
+    assert_eq!(on(doc! {"$eq": [{"$add": [1, 1]}, "$$ROOT.a"]}), "a_1 a: [2, 2]");
+    // Values of other types compare, too, and what is missing stands as null.
+    assert_eq!(on(doc! {"$gt": ["$a", 1]}), "a_1 a: (1, MaxKey]");
+    assert_eq!(on(doc! {"$gt": [1, "$a"]}), "a_1 a: [MinKey, 1)");
+    assert_eq!(on(doc! {"$lte": ["$a", "x"]}), "a_1 a: [MinKey, \"x\"]");
+    assert_eq!(on(doc! {"$lt": ["$a", (Value::Null)]}), "a_1 a: [MinKey, null]");
+    assert_eq!(
+        on(doc! {"$and": [{"$gte": ["$a", 1]}, {"$and": [{"$lt": ["$a", 5]}, "$b"]}]}),
+        "a_1 a: [1, 5)"
+    );
+    // What need not hold, reads two paths, or may differ from one time to the other, says nothing.
+    for silent in [
+        doc! {"$or": [{"$eq": ["$a", 1]}, "$b"]},
+        doc! {"$not": [{"$eq": ["$a", 1]}]},
+        doc! {"$eq": ["$a", "$b"]},
+        doc! {"$eq": ["$a", {"$rand": {}}]},
+        doc! {"$eq": ["$a", {"$literal": [1]}]},
+        doc! {"$ne": ["$a", 1]},
+        doc! {"$eq": ["$$ROOT", 1]},
+    ] {
+        assert!(on(silent.clone()).starts_with("CollScan"), "{silent:?}");
+    }
+    // The filter is still asked of what is found.
+    let plan = planned(doc! {"$expr": {"$eq": ["$a", 1]}}, None, std::slice::from_ref(&a));
+    let Plan::Index { filter, .. } = &plan else { panic!() };
+    assert!(!filter.matches(doc! {"a": [1]}.to_doc_buf().doc()).unwrap());
+    // An array is one value to an expression: its elements in the index say where a single value is, not how it compares.
+    let multikey = IndexInfo { multikey: true, ..a.clone() };
+    assert_eq!(of(doc! {"$eq": ["$a", 1]}, std::slice::from_ref(&multikey)), "a_1 a: [1, 1]");
+    assert!(of(doc! {"$gt": ["$a", 1]}, std::slice::from_ref(&multikey)).starts_with("CollScan"));
+    // What is missing is less than 1, and not in a sparse index.
+    let sparse = IndexInfo { sparse: true, ..a.clone() };
+    assert_eq!(of(doc! {"$gt": ["$a", 1]}, std::slice::from_ref(&sparse)), "a_1 a: (1, MaxKey]");
+    assert!(of(doc! {"$lt": ["$a", 1]}, std::slice::from_ref(&sparse)).starts_with("CollScan"));
+    assert!(of(doc! {"$gt": ["$a", (Value::MinKey)]}, std::slice::from_ref(&sparse)).starts_with("CollScan"));
+    let partial =
+        IndexInfo { partial_filter: Some(doc! {"a": {"$gt": 0}}.to_doc_buf()), ..index("p", doc! {"a": 1}) };
+    assert!(of(doc! {"$eq": ["$a", 1]}, &[partial]).starts_with("CollScan"));
+    // A position in a path is a name to an expression.
+    let positioned = index("a.0_1", doc! {"a.0": 1});
+    assert!(of(doc! {"$eq": ["$a.0", 1]}, &[positioned]).starts_with("CollScan"));
+    let hashed = index("a_hashed", doc! {"a": "hashed"});
+    assert!(of(doc! {"$eq": ["$a", 1]}, std::slice::from_ref(&hashed)).starts_with("a_hashed"));
+    assert!(of(doc! {"$lt": ["$a", 1]}, &[hashed]).starts_with("CollScan"));
+    let both = index("a_1_b_1", doc! {"a": 1, "b": 1});
+    let eq_and_range = doc! {"$expr": {"$and": [{"$eq": ["$a", 1]}, {"$gt": ["$b", 5]}]}};
+    assert_eq!(
+        bounds_of(&planned(eq_and_range, Some(doc! {"b": 1}), &[both])),
+        "a_1_b_1 a: [1, 1]; b: (5, MaxKey]"
+    );
+}
+
 /// The array itself lies beside the extreme, and its only key does not.
 #[test]
 fn an_array_of_nothing_but_an_extreme_is_found_beside_it() {

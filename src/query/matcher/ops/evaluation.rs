@@ -4,6 +4,7 @@ use super::PathInput;
 use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::ast::{Condition, ElementTest, Node, Test};
+use crate::matcher::expr::Expr;
 use crate::matcher::pattern::Pattern;
 use document::{Collation, Document, Element, Result, Value, ValueRef, bail, doc, number};
 use std::sync::Arc;
@@ -120,7 +121,7 @@ pub fn expr(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
         }
         false => ctx,
     };
-    Ok(Node::Expr(Computed::parse(&value, ctx)?))
+    Ok(Node::Expr(Expr::new(Computed::parse(&value, ctx)?, &ctx.collation)))
 }
 
 /// `{$in: ["$field", [constants]]}`, which the real server rewrites to a match without the collation.

@@ -227,6 +227,22 @@ fn expression_shape(v: ValueRef<'_>) -> Value {
     }
 }
 
+/// Whether it compares fields with constants, which decides what plans there are.
+fn compares_with_constants(e: ValueRef<'_>) -> bool {
+    let is_field = |v: ValueRef<'_>| v.as_str().is_some_and(|s| s.starts_with('$') && !s.starts_with("$$"));
+    e.as_document().is_some_and(|d| {
+        d.iter().any(|call| match (call.name(), call.value()) {
+            ("$and", ValueRef::Array(parts)) => {
+                parts.iter().any(|part| compares_with_constants(part.value()))
+            }
+            ("$eq" | "$gt" | "$gte" | "$lt" | "$lte", ValueRef::Array(sides)) => {
+                sides.iter().filter(|side| is_field(side.value())).count() == 1
+            }
+            _ => false,
+        })
+    })
+}
+
 fn filter_shape(filter: Doc<'_>, kind: Kind) -> Document {
     joined(conjuncts(filter, kind), kind)
 }
@@ -265,7 +281,8 @@ fn conjuncts(filter: Doc<'_>, kind: Kind) -> Vec<Document> {
                 out.push(named(name, Value::Array(branches)));
             }
             ("$expr", v) => {
-                out.push(named("$expr", expression_shape(v)));
+                let decides = kind == Kind::Query || compares_with_constants(v);
+                out.push(named("$expr", if decides { expression_shape(v) } else { Value::Int32(1) }));
             }
             ("$jsonSchema", v) => out.push(named("$jsonSchema", v.to_value())),
             (name, v) if name.starts_with('$') => out.push(named(name, constant(v, kind))),
@@ -391,8 +408,13 @@ mod tests {
             assert_eq!(plan(a.clone()), plan(b.clone()), "{a:?} {b:?}");
             assert_eq!(query(a.clone()), query(b.clone()), "{a:?} {b:?}");
         }
+        // Of an expression a plan depends on what it compares with constants.
+        let compared = |e: Document| plan(doc! {"$expr": e});
+        assert_eq!(compared(doc! {"$gt": ["$a", "$b"]}), compared(doc! {"$lt": ["$a", "$b"]}));
+        assert_ne!(compared(doc! {"$eq": ["$a", 1]}), compared(doc! {"$eq": ["$b", 1]}));
         let other = [
             (doc! {"a": 1}, doc! {"b": 1}),
+            (doc! {"$expr": {"$and": [{"$gt": ["$a", 1]}]}}, doc! {"$expr": {"$and": [{"$lt": ["$a", 1]}]}}),
             (doc! {"a": {"$gt": 1}}, doc! {"a": {"$lt": 1}}),
             (doc! {"a": {"$in": [1, 2]}}, doc! {"a": {"$nin": [1, 2]}}),
             (doc! {"a": {"$exists": true}}, doc! {"a": {"$exists": false}}),

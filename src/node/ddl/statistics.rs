@@ -69,18 +69,18 @@ pub fn no_statistics(scale: i64) -> Document {
     }
 }
 
-/// The same of a name that may be that of the oplog, which is no collection: its size is what the log keeps.
-pub fn statistics_without_collection(node: &Node, ns: &str, scale: i64) -> Document {
+/// The same of the oplog, which is no collection: its size is what the log keeps. `None` for any other name.
+pub fn oplog_statistics(node: &Node, ns: &str, scale: i64) -> Option<Document> {
     if ns != "local.oplog.rs" || node.replication.standing().config.is_none() {
-        return no_statistics(scale);
+        return None;
     }
     let (size, max) = (node.log.bytes() as i64, node.log.retain_bytes().min(i64::MAX as u64) as i64);
-    doc! {
+    Some(doc! {
         "size": number(size / scale), "count": 0, "numOrphanDocs": 0, "storageSize": number(size / scale),
         "freeStorageSize": 0, "capped": true, "max": 0, "maxSize": number(max / scale), "nindexes": 0,
         "indexDetails": {}, "indexBuilds": [], "totalIndexSize": 0, "totalSize": number(size / scale),
         "indexSizes": {}, "scaleFactor": number(scale),
-    }
+    })
 }
 
 fn number(n: i64) -> Value {
@@ -117,7 +117,7 @@ pub async fn coll_stats(node: &Node, op: &Operation, request: Request<'_>) -> Re
                 bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
             }
             Ok(s.collection.as_ref().map_or_else(
-                || statistics_without_collection(node, &ns, scale),
+                || oplog_statistics(node, &ns, scale).unwrap_or_else(|| no_statistics(scale)),
                 |c| collection_statistics(node, c, scale, orphans),
             ))
         })

@@ -4,7 +4,7 @@ use super::aggregate::{Asked, open};
 use super::sub_pipelines::SubPipelines;
 use crate::auth::Owners;
 use crate::ddl::list::cluster_catalog;
-use crate::ddl::statistics::{collection_statistics, orphan_count};
+use crate::ddl::statistics::{collection_statistics, oplog_statistics, orphan_count};
 use crate::operation::SessionId;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Value, bail, doc};
@@ -287,7 +287,8 @@ async fn coll_stats(node: &Node, op: &Operation, ns: &str, spec: &Document) -> R
     let found = slot
         .read(op, |s| {
             let c = s.collection.as_ref();
-            Ok(c.map(|c| (collection_statistics(node, c, scale, orphans), c.len() as i64)))
+            let found = c.map(|c| (collection_statistics(node, c, scale, orphans), Some(c.len() as i64)));
+            Ok(found.or_else(|| oplog_statistics(node, ns, scale).map(|stats| (stats, None))))
         })
         .await?;
     // How long operations took is known of any name; all else is known of collections.
@@ -304,7 +305,7 @@ async fn coll_stats(node: &Node, op: &Operation, ns: &str, spec: &Document) -> R
         out.push("storageStats", stats);
     }
     if given("count").is_some() {
-        out.push("count", document::number::int_or_long(count));
+        out.push("count", document::number::int_or_long(count.unwrap_or_default()));
     }
     if given("queryExecStats").is_some() {
         out.push("queryExecStats", doc! { "collectionScans": node.index_use.scans_of(ns) });

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 pub fn optimize(p: Pipeline, ctx: &Context) -> Result<Pipeline> {
     let mut stages: Vec<Written> = p.stages.into_iter().map(|s| (s.name, s.spec.clone(), Some(s))).collect();
     let mut i = 0;
+    let mut left = pushdown::VALUES_MAX;
     while i + 1 < stages.len() {
-        match rewrite(&stages[i], &stages[i + 1], ctx) {
+        match rewrite(&stages[i], &stages[i + 1], ctx, &mut left) {
             Rewrite::None => i += 1,
             Rewrite::Join(spec) => {
                 stages[i] = (stages[i].0, spec, None);
@@ -61,7 +62,7 @@ enum Rewrite {
 
 type Written = (&'static str, Value, Option<Parsed>);
 
-fn rewrite(a: &Written, b: &Written, ctx: &Context) -> Rewrite {
+fn rewrite(a: &Written, b: &Written, ctx: &Context, left: &mut usize) -> Rewrite {
     let whole = |v: &Value| number::to_i64_exact(v).unwrap_or(0);
     match (a.0, b.0) {
         ("$match", "$match") => Rewrite::Join(Value::Document(both(&a.1, &b.1))),
@@ -69,7 +70,8 @@ fn rewrite(a: &Written, b: &Written, ctx: &Context) -> Rewrite {
         ("$skip", "$skip") => Rewrite::Join(Value::Int64(whole(&a.1).saturating_add(whole(&b.1)))),
         ("$sort", "$match") => Rewrite::Swap,
         (name, "$match") => {
-            let split = b.1.as_document().and_then(|filter| pushdown::split(name, &a.1, filter, ctx));
+            let filter = b.1.as_document().filter(|filter| pushdown::affords(filter, left));
+            let split = filter.and_then(|filter| pushdown::split(name, &a.1, filter, ctx));
             split.map_or(Rewrite::None, |(ahead, rest)| Rewrite::Ahead(ahead, rest))
         }
         _ => Rewrite::None,

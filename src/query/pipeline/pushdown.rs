@@ -12,6 +12,23 @@ use crate::expression::Expression;
 use document::{Document, Value, doc};
 use std::collections::BTreeSet;
 
+/// Values of filters that are looked at for one pipeline: a client chooses how long its filters are and how many stages stand in front of them.
+pub(super) const VALUES_MAX: usize = 20_000;
+
+/// Counts a filter's values against what is left; false where they are more.
+pub(super) fn affords(filter: &Document, left: &mut usize) -> bool {
+    fn count(v: &Value, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        match v {
+            Value::Document(d) => affords(d, left),
+            Value::Array(items) => items.iter().all(|item| count(item, left)),
+            _ => true,
+        }
+    }
+    filter.iter().all(|(_, v)| count(v, left))
+}
+
 /// The fields of the document itself that a stage leaves as they are.
 enum Kept {
     AllBut(BTreeSet<String>),

@@ -277,6 +277,13 @@ fn a_filter_goes_ahead_of_what_leaves_its_fields_alone() {
     ] {
         assert!(!goes(text), "{}", optimized(text));
     }
+    // A long filter behind many stages stays there, once enough of it has been looked at.
+    let long: Vec<String> = (0..1000).map(|i| format!(r#"{{"n": {{"$gt": {i}}}}}"#)).collect();
+    let many = |n: usize| {
+        let stages = vec![r#"{"$addFields": {"t": 1}}"#; n].join(", ");
+        optimized(&format!(r#"[{stages}, {{"$match": {{"$and": [{}]}}}}]"#, long.join(", ")))
+    };
+    assert!(many(3).starts_with(r#"{"$match""#) && !many(100).starts_with(r#"{"$match""#));
     let far =
         r#"[{"$sort": {"n": 1}}, {"$addFields": {"t": 1}}, {"$unwind": "$u"}, {"$match": {"n": 1, "u": 2}}]"#;
     let text = optimized(far);

@@ -40,10 +40,9 @@ impl Computed {
     pub fn source(&self) -> &Value {
         &self.source
     }
-    /// The value of a part in which no document has a part; `None` where one has, where it has no value, or fails, or may differ between
-    /// two evaluations.
-    pub fn fixed_value(&self, part: &Expression) -> Option<Value> {
-        part.is_fixed().then(|| part.eval(Doc::empty(), &mut (*self.vars).clone()).ok())?.flatten()
+    /// The value of a part that reads no document; `None` where it has none or fails.
+    pub fn value_of(&self, part: &Expression) -> Option<Value> {
+        part.eval(Doc::empty(), &mut (*self.vars).clone()).ok().flatten()
     }
     /// The value for `root`; `None` is missing.
     pub fn eval(&self, root: Doc<'_>) -> Result<Option<Value>> {

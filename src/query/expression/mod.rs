@@ -122,22 +122,6 @@ impl Expression {
             }
         }
     }
-    /// Whether it has one value under given variables, whatever the document.
-    pub fn is_fixed(&self) -> bool {
-        match self {
-            Expression::Constant(_) | Expression::Variable(..) => true,
-            Expression::Field(_) | Expression::Root(_) => false,
-            Expression::Object(fields) => fields.iter().all(|(_, e)| e.is_fixed()),
-            Expression::Array(items) | Expression::Call(_, _, items) => {
-                items.iter().all(Expression::is_fixed)
-            }
-            Expression::Special(node) => {
-                node.is_pure()
-                    && node.reads().is_empty()
-                    && node.children().into_iter().all(Expression::is_fixed)
-            }
-        }
-    }
     /// Parses an expression. Errors carry the real server's codes (168 for an unknown operator, 16020 for a wrong
     /// number of arguments, 17276 for an undefined variable, ...).
     pub fn parse(v: &Value, vars: &Variables) -> Result<Expression> {

@@ -14,6 +14,26 @@ use std::sync::Arc;
 /// So many comparisons are looked for.
 const COMPARISONS_MAX: usize = 32;
 
+/// Operators in a value that is computed while a filter is parsed, and which these may be.
+const OPERATORS_MAX: usize = 8;
+const CHEAP: [&str; 15] = [
+    "$add",
+    "$subtract",
+    "$multiply",
+    "$divide",
+    "$mod",
+    "$abs",
+    "$dateAdd",
+    "$dateSubtract",
+    "$dateTrunc",
+    "$toDate",
+    "$toObjectId",
+    "$toInt",
+    "$toLong",
+    "$toDouble",
+    "$toDecimal",
+];
+
 #[derive(Clone, Debug)]
 pub struct Expr {
     pub computed: Computed,
@@ -51,7 +71,10 @@ fn collect(computed: &Computed, e: &Expression, collation: &Collation, out: &mut
                 (None, Some(path)) => (path, mirrored, left),
                 _ => return,
             };
-            if let Some(value) = computed.fixed_value(value).filter(is_comparable) {
+            if !is_fixed(value, &mut OPERATORS_MAX.clone()) {
+                return;
+            }
+            if let Some(value) = computed.value_of(value).filter(is_comparable) {
                 let test = Test::Compare(comparison, Operand::new(&value, collation));
                 out.push(Leaf { path: Arc::new(Path::new(&path)), test });
             }
@@ -77,6 +100,21 @@ fn path_of(e: &Expression) -> Option<String> {
         Expression::Field(path) | Expression::Root(path) if !path.is_empty() => Some(path.parts().join(".")),
         _ => None,
     }
+}
+
+/// Whether it has one value under given variables, whatever the document, that is computed in no time worth counting.
+fn is_fixed(e: &Expression, operators_left: &mut usize) -> bool {
+    let (name, operands) = match e {
+        Expression::Constant(_) | Expression::Variable(..) => return true,
+        Expression::Call(operator, _, operands) => (operator.name, operands.iter().collect()),
+        Expression::Special(node) => (node.name(), node.children()),
+        Expression::Field(_) | Expression::Root(_) | Expression::Object(_) | Expression::Array(_) => {
+            return false;
+        }
+    };
+    let Some(left) = operators_left.checked_sub(1).filter(|_| CHEAP.contains(&name)) else { return false };
+    *operators_left = left;
+    operands.into_iter().all(|operand| is_fixed(operand, operators_left))
 }
 
 /// Whether an index tells how values stand to this one: an array is in it by its elements.

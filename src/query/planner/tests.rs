@@ -52,6 +52,8 @@ fn comparisons_of_expressions_bound_their_paths() {
     let on = |e: Document| of(e, std::slice::from_ref(&a));
     assert_eq!(on(doc! {"$eq": ["$a", 1]}), "a_1 a: [1, 1]");
     assert_eq!(on(doc! {"$eq": [{"$add": [1, 1]}, "$$ROOT.a"]}), "a_1 a: [2, 2]");
+    let computed = on(doc! {"$gte": ["$a", {"$subtract": [{"$toLong": "$$NOW"}, 5]}]});
+    assert!(computed.starts_with("a_1 a: [") && computed.contains("-5"), "{computed}");
     // Values of other types compare, too, and what is missing stands as null.
     assert_eq!(on(doc! {"$gt": ["$a", 1]}), "a_1 a: (1, MaxKey]");
     assert_eq!(on(doc! {"$gt": [1, "$a"]}), "a_1 a: [MinKey, 1)");
@@ -68,6 +70,7 @@ fn comparisons_of_expressions_bound_their_paths() {
         doc! {"$eq": ["$a", "$b"]},
         doc! {"$eq": ["$a", {"$rand": {}}]},
         doc! {"$eq": ["$a", {"$literal": [1]}]},
+        doc! {"$eq": ["$a", {"$size": {"$range": [0, "$$NOW"]}}]},
         doc! {"$ne": ["$a", 1]},
         doc! {"$eq": ["$$ROOT", 1]},
     ] {

@@ -12,7 +12,7 @@ use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
 use document::error::Phase;
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
 use query::QueryContext;
 use query::explain::inclusion_of;
 use query::matcher::Matcher;
@@ -135,22 +135,24 @@ impl Wanted<'_> {
     /// The projection that cuts documents down to what is needed; keys tell no more anyway.
     pub(crate) fn narrowing(&self) -> Option<Projection> {
         let needed = self.needed.as_ref().filter(|n| self.narrows && !n.is_empty())?;
-        let fields: BTreeSet<&str> = needed.iter().filter_map(|path| path.split('.').next()).collect();
-        let spec = inclusion_of(fields.into_iter().map(str::to_string)).to_doc_buf();
-        let narrowing = Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()?;
-        Some(narrowing.first_of_each())
+        keeping(needed.iter().filter_map(|path| path.split('.').next()).collect())
     }
     /// The same where nothing is needed of a document but that it is there.
     fn emptying(&self) -> Option<Projection> {
         self.needed.as_ref().filter(|needed| self.narrows && needed.is_empty())?;
-        let spec = doc! { "_id": 1 }.to_doc_buf();
-        let emptying = Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()?;
-        Some(emptying.first_of_each())
+        keeping(BTreeSet::from(["_id"]))
     }
     /// How many records a blocking sort has to keep.
     fn kept(&self) -> Option<usize> {
         usize::try_from(self.shape.limit?.checked_add(self.shape.skip)?).ok()
     }
+}
+
+/// The projection to fields that are read by their names.
+fn keeping(fields: BTreeSet<&str>) -> Option<Projection> {
+    let spec = inclusion_of(fields.into_iter().map(str::to_string)).to_doc_buf();
+    let kept = Projection::parse(spec.doc(), &Matcher::always(), &QueryContext::at(0)).ok()?;
+    Some(kept.first_of_each())
 }
 
 impl Query {

@@ -387,8 +387,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "mapReduce on a view is not yet supported: {}", asked.ns);
     }
     // What stands for a `$rankFusion` reads the view, not what is below it.
-    let fused =
-        fusion::fused(&asked.pipeline, storage::split_namespace(&asked.ns).1, reads_series(node, &asked.ns))?;
+    let over_series = || reads_series(node, &asked.ns);
+    let fused = fusion::fused(&asked.pipeline, storage::split_namespace(&asked.ns).1, over_series)?;
     let stages = fused.unwrap_or(asked.pipeline);
     let (ns, stages, collation) = resolve(node, op, &asked.ns, stages, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);

@@ -71,7 +71,8 @@ fn collect(computed: &Computed, e: &Expression, collation: &Collation, out: &mut
                 (None, Some(path)) => (path, mirrored, left),
                 _ => return,
             };
-            if !is_fixed(value, &mut OPERATORS_MAX.clone()) {
+            let mut operators_left = OPERATORS_MAX;
+            if !is_fixed(value, &mut operators_left) {
                 return;
             }
             if let Some(value) = computed.value_of(value).filter(is_comparable) {

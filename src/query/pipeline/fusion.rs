@@ -25,8 +25,8 @@ const STAGES_MAX: usize = 1000;
 /// # Errors
 /// The real server's for a malformed argument, 40218 for a score asked for before there is one.
 pub fn expand(stages: &[Value], collection: &str) -> Result<Option<Vec<Value>>> {
-    if let Some(fused) = fused(stages, collection, collection.starts_with(crate::timeseries::BUCKETS_PREFIX))?
-    {
+    let over_series = || collection.starts_with(crate::timeseries::BUCKETS_PREFIX);
+    if let Some(fused) = fused(stages, collection, over_series)? {
         return Ok(Some(fused));
     }
     let Some(at) = score::position(stages) else { return Ok(None) };
@@ -39,19 +39,23 @@ pub fn expand(stages: &[Value], collection: &str) -> Result<Option<Vec<Value>>> 
 /// The stages of a fusion, which leave what is wanted in hidden fields.
 type Written = fn(&Fusion, &Document, &str, &[Hidden]) -> Result<Vec<Value>>;
 
-/// The pipeline without the fusion with which it begins; `None` where it does not. `over_series` says that the collection is a time
-/// series, or holds the buckets of one.
+/// The pipeline without the fusion with which it begins; `None` where it does not. `over_series` says whether the collection is a time
+/// series, or holds the buckets of one, and is asked only then.
 ///
 /// # Errors
 /// As for [`expand`]; 10557301 over a time series.
-pub fn fused(stages: &[Value], collection: &str, over_series: bool) -> Result<Option<Vec<Value>>> {
+pub fn fused(
+    stages: &[Value],
+    collection: &str,
+    over_series: impl FnOnce() -> bool,
+) -> Result<Option<Vec<Value>>> {
     let Some((first, rest)) = stages.split_first() else { return Ok(None) };
     let (name, spec, write): (_, _, Written) = match stage_of(first) {
         Some(("$rankFusion", spec)) => ("$rankFusion", spec, rank_stages),
         Some(("$scoreFusion", spec)) => ("$scoreFusion", spec, score_fusion::stages),
         _ => return Ok(None),
     };
-    if over_series {
+    if over_series() {
         bail!(10557301, "{name} is unsupported on timeseries collections");
     }
     let (fusion, combination) = Fusion::parse(name, spec)?;

@@ -192,9 +192,9 @@ pub fn of_test(test: &Test) -> Option<Intervals> {
     }
 }
 
-/// The intervals of a comparison by which an expression compares, and whether they are a point: in the order of all values, of which what
-/// is missing is the least but for MinKey. An index has it as null.
-pub fn of_expression(test: &Test) -> Option<(Intervals, bool)> {
+/// The intervals of a comparison by which an expression compares: in the order of all values, of which what is missing is the least but for
+/// MinKey. An index has it as null.
+pub fn of_expression(test: &Test) -> Option<Intervals> {
     let Test::Compare(op, operand) = test else { return None };
     let v = if is_nan(operand.value()) { Value::Double(f64::NAN) } else { comparable(operand) };
     let low = matches!(v, Value::Null | Value::MinKey);
@@ -213,7 +213,7 @@ pub fn of_expression(test: &Test) -> Option<(Intervals, bool)> {
         Comparison::Lt => (below(v, false), true),
         Comparison::Lte => (below(v, true), true),
     };
-    Some((Intervals { takes_missing, ..Intervals::of(vec![interval], false) }, *op == Comparison::Eq))
+    Some(Intervals { takes_missing, ..Intervals::of(vec![interval], false) })
 }
 
 /// The brackets of the types. An array is in the index by its elements, wherever they stand.

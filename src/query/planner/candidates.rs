@@ -123,24 +123,29 @@ fn condition_has_pattern(c: &Condition) -> bool {
 /// What the filter says of paths.
 pub(super) fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
     let mut out = collect_tests(filter);
-    for node in filter.root().conjuncts() {
-        if let Node::Expr(e) = node {
-            out.extend(e.comparisons().iter().filter_map(of_comparison));
-        }
-    }
+    out.extend(collect_comparisons(filter));
     out
 }
 
-/// What a comparison of `$expr` says of its path.
+/// What comparisons in `$expr` say of their paths.
+fn collect_comparisons(filter: &Matcher) -> impl Iterator<Item = Bound<'_>> {
+    let nodes = filter.root().conjuncts().iter();
+    let comparisons = nodes.flat_map(|node| match node {
+        Node::Expr(e) => e.comparisons(),
+        _ => &[],
+    });
+    comparisons.filter_map(of_comparison)
+}
+
 fn of_comparison(leaf: &Leaf) -> Option<Bound<'_>> {
     let path = &leaf.path.text;
-    let (intervals, is_point) = bounds::of_expression(&leaf.test)?;
+    let intervals = bounds::of_expression(&leaf.test)?;
     (!cover::has_position(path)).then(|| Bound {
         path: path.to_string(),
-        intervals,
         conjunct: None,
         // An array is one value to the expression, and is in the index by its elements, which stand elsewhere.
-        only_without_arrays: !is_point,
+        only_without_arrays: !intervals.is_single_point(),
+        intervals,
         test: &leaf.test,
         element: None,
     })
@@ -227,10 +232,13 @@ pub(super) fn all_within(
     scans: usize,
 ) -> Vec<Candidate> {
     let sort = sort.map(|sort| Order { sort, scans });
-    let (all, tests) = (collect(filter), collect_tests(filter));
+    let mut all = collect_tests(filter);
+    let tests = all.len();
+    all.extend(collect_comparisons(filter));
+    let tests = &all[..tests];
     let mut out = Vec::new();
     let mut add = |index: &IndexInfo| {
-        let bounds = if index.wildcard.is_some() { &tests } else { &all };
+        let bounds = if index.wildcard.is_some() { tests } else { &all };
         let candidate = candidate(filter, bounds, sort, index, false);
         // Who asks whether a field exists is helped by the index of those documents that have it.
         let asks_existence = index.sparse
@@ -245,7 +253,7 @@ pub(super) fn all_within(
     };
     for index in indexes.iter().filter(|index| !index.hidden) {
         match index.wildcard {
-            Some(_) => wildcard::expand(&tests, index).iter().for_each(&mut add),
+            Some(_) => wildcard::expand(tests, index).iter().for_each(&mut add),
             None => add(index),
         }
     }

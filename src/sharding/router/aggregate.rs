@@ -552,7 +552,7 @@ pub fn below_view(task: &Task<'_>, error: &Error) -> Result<(String, DocBuf)> {
                 own = query::timeseries::indexes::with_shown_statistics(own);
             }
             let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-            pipeline.extend(fusion::fused(&own, view, series)?.unwrap_or(own));
+            pipeline.extend(fusion::fused(&own, view, || series)?.unwrap_or(own));
             task.body().to_document()
         }
         name => {

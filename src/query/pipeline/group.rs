@@ -129,8 +129,10 @@ impl Running {
             let before = state.memory();
             state.add(parsed.eval(d, &mut self.vars).map_err(as_grouping)?)?;
             let now = state.memory();
-            check_state(parsed, now, &self.limits)?;
-            self.bytes = (self.bytes + now).saturating_sub(before);
+            if now != before {
+                check_state(parsed, now, &self.limits)?;
+                self.bytes = (self.bytes + now).saturating_sub(before);
+            }
         }
         Ok(())
     }
@@ -143,8 +145,10 @@ impl Running {
             let before = state.memory();
             state.merge(partial.to_value())?;
             let now = state.memory();
-            check_state(parsed, now, &self.limits)?;
-            self.bytes = (self.bytes + now).saturating_sub(before);
+            if now != before {
+                check_state(parsed, now, &self.limits)?;
+                self.bytes = (self.bytes + now).saturating_sub(before);
+            }
         }
         Ok(())
     }

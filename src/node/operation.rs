@@ -501,6 +501,8 @@ pub struct Operation {
     pub received: Received,
     /// `$clusterTime.clusterTime` of the request.
     pub cluster_time: Option<Timestamp>,
+    /// The newest time of the config server that the sender has heard of.
+    pub config_time: Option<Timestamp>,
     /// What it changes in the catalog is part of something that change streams see elsewhere.
     pub from_migrate: bool,
     /// The router puts what an update gives another shard's key where it belongs: the shard only removes it.
@@ -695,6 +697,7 @@ impl Operation {
             read_concern: ReadConcern::LOCAL,
             received: Received::default(),
             cluster_time: None,
+            config_time: None,
             from_migrate: false,
             may_move_document: false,
             may_bypass_write_blocking: AtomicBool::new(false),
@@ -763,6 +766,7 @@ impl Operation {
                 (b"mayBypassWriteBlocking", v) => op.set_may_bypass_write_blocking(v.truthy()),
                 (b"mayMoveDocument", v) => op.may_move_document = v.truthy(),
                 (b"$clusterTime", ValueRef::Document(d)) => op.cluster_time = cluster_time(d)?,
+                (b"$configTime", ValueRef::Timestamp(t)) => op.config_time = Some(t),
                 _ => {}
             }
         }

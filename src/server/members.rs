@@ -91,6 +91,20 @@ impl Members {
         };
         Some(time).filter(|t| t.as_u64() != 0)
     }
+    /// Up to when this node knows of the catalog: a member of the config server's set, what is committed; a shard, what it has heard.
+    pub fn config_time(&self) -> Option<Timestamp> {
+        let time = match self.config.get() {
+            Some(config) => Timestamp::from_u64(config.node.committed().ts),
+            None => self.remote.get()?.config_time.get(),
+        };
+        Some(time).filter(|t| t.as_u64() != 0)
+    }
+    /// Takes in what another node says of that.
+    pub fn hear_config_time(&self, time: Option<Timestamp>) {
+        if let Some(remote) = self.remote.get().filter(|_| time.is_some()) {
+            remote.hear_config_time(time);
+        }
+    }
     /// This member's state in its set has changed.
     pub fn state_changed(&self) {
         if let Some(role) = self.shard.get() {

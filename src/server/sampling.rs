@@ -107,7 +107,7 @@ pub async fn refresh(service: &Arc<Service>) -> Result<()> {
 async fn ask(service: &Arc<Service>) -> Result<Vec<Configuration>> {
     let Some(node) = &service.node else {
         let router = service.members.router()?;
-        let command = own(&question(service).to_document(), "admin", router.cluster_time(), &Versions::NONE);
+        let command = own(&question(service).to_document(), "admin", router.clock(), &Versions::NONE);
         let reply = router.cluster.call(Call::new(CONFIG, command.doc())).await.map_err(|e| e.error)?;
         return Ok(read(&reply.doc().to_document()));
     };

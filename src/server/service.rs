@@ -358,6 +358,9 @@ impl Service {
         if let Some(time) = self.members.topology_time().filter(|_| peer) {
             w.timestamp("$topologyTime", time);
         }
+        if let Some(time) = self.members.config_time().filter(|_| peer) {
+            w.timestamp(sharding::config_time::FIELD, time);
+        }
     }
 
     /// Logs a transaction that has ended if it was open for at least the slow threshold. The connection is that of its last

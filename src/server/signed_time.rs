@@ -19,7 +19,7 @@ use node::auth::{Action, Target};
 use node::local::LocalClient;
 use parking_lot::Mutex;
 use runtime::Instant;
-use sharding::remote::{CLOCK_DRIFT_MAX, Target as Remote, is_too_far_ahead};
+use sharding::remote::{CLOCK_DRIFT_MAX, is_too_far_ahead};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -115,8 +115,7 @@ async fn ask_config(service: &Service, filter: Document) -> Result<Vec<Document>
     let Some(remote) = service.members.remote() else {
         bail!(NOT_YET_INITIALIZED, "the config server is not known yet")
     };
-    let majority = doc! { "readConcern": { "level": "majority" } };
-    remote.find(Remote::Config, "admin", "system.keys", filter, majority).await
+    remote.find_catalog("admin", "system.keys", filter, Document::new()).await
 }
 
 /// Whether this connection's times are believed without a proof.

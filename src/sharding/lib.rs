@@ -16,6 +16,7 @@ pub mod analysis;
 pub mod balancer;
 pub mod chunk;
 pub mod config;
+pub mod config_time;
 mod driver;
 pub mod key_pattern;
 pub mod messages;

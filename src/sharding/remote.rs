@@ -6,10 +6,11 @@
 //!
 //! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
 
+use crate::config_time::{self, ConfigTime};
 use crate::routing::registry::{REFRESH_EVERY, Registry};
 use crate::sets::{Sets, Silence, retry_until};
 use document::error::NOT_PRIMARY;
-use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::Node;
 use node::parameters::Parameters;
@@ -21,6 +22,8 @@ use wire::client::Pool;
 /// How often a reading of metadata is begun whose executor leads no more, and how long after one another.
 const FIND_ATTEMPTS_MAX: usize = 3;
 const FIND_PAUSE: Duration = Duration::from_millis(50);
+/// How long a reading of the catalog may take, with the wait for its time.
+const CONFIG_FIND_MS_MAX: i64 = 30_000;
 
 /// Carries a command to a host and brings the reply; a refusal (`ok: 0`) is an error with its code, labels and info.
 pub trait Transport: Send + Sync + 'static {
@@ -82,6 +85,7 @@ pub struct Remote {
     pub registry: Registry,
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
     pub sets: Sets,
+    pub config_time: ConfigTime,
     /// Whose clock is never behind what others have said.
     clock: OnceLock<(Weak<Node>, Arc<Parameters>)>,
     me: Weak<Remote>,
@@ -95,6 +99,7 @@ impl Remote {
             transport,
             registry: Registry::new(config),
             local: OnceLock::new(),
+            config_time: ConfigTime::default(),
             clock: OnceLock::new(),
             me: me.clone(),
         })
@@ -159,6 +164,7 @@ impl Remote {
     /// Runs a command on the primary of a connection string; goes on to another only where nothing was executed.
     async fn run_on_host(&self, connection: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
         let until = retry_until();
+        let command = self.with_config_time(command);
         loop {
             let host = self.sets.find(connection, &PRIMARY).await?;
             let attempt = self.transport.attempt(&host, db, command.clone());
@@ -167,6 +173,7 @@ impl Remote {
                 Ok(reply) => {
                     self.hear_time(reply.doc());
                     self.hear_topology(reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp()));
+                    self.hear_config_time(reply.doc().get(config_time::FIELD).and_then(|v| v.as_timestamp()));
                     return Ok(reply);
                 }
                 Err((error, not_sent)) => {
@@ -177,6 +184,24 @@ impl Remote {
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 }
             }
+        }
+    }
+    /// The command, and what this node knows of the config server's time.
+    fn with_config_time(&self, command: DocBuf) -> DocBuf {
+        match self.config_time.get() {
+            time if time == Timestamp::default() => command,
+            time => DocWriter::build(|w| {
+                w.fields_of(command.doc());
+                w.timestamp(config_time::FIELD, time);
+            }),
+        }
+    }
+    /// Takes in the config server's time of a request or of a reply, unless it is too far ahead.
+    pub fn hear_config_time(&self, time: Option<Timestamp>) {
+        let Some(time) = time.filter(|time| *time > self.config_time.get()) else { return };
+        let drift_max = self.clock.get().map_or(CLOCK_DRIFT_DEFAULT, |(_, p)| p.int(CLOCK_DRIFT_MAX));
+        if !is_too_far_ahead(time, runtime::now_millis(), drift_max) {
+            self.config_time.hear(time);
         }
     }
     /// What this node writes or decides after a reply is later than what the reply tells of: a range changes hands after the
@@ -225,7 +250,8 @@ impl Remote {
         let mut attempts = 1;
         loop {
             match self.find_once(target, db, collection, command.clone()).await {
-                Err(e) if e.is(NOT_PRIMARY) && attempts < FIND_ATTEMPTS_MAX => attempts += 1,
+                // One that led and is cut off from its set does not come to know of a later time.
+                Err(e) if is_of_another(&e) && attempts < FIND_ATTEMPTS_MAX => attempts += 1,
                 found => return found,
             }
             tokio::time::sleep(FIND_PAUSE).await;
@@ -259,23 +285,44 @@ impl Remote {
             reply = self.run(target, db, get_more.to_doc_buf()).await?;
         }
     }
-    /// Documents of the config server's `config.<collection>`, majority-committed.
+    /// Documents of the config server's `config.<collection>`, majority-committed, and as of the newest time of the config server that this
+    /// node has heard of.
     pub async fn find_config(
         &self,
         collection: &str,
         filter: Document,
         sort: Option<Document>,
     ) -> Result<Vec<Document>> {
-        let mut more = doc! { "readConcern": doc! { "level": "majority" } };
-        if let Some(sort) = sort {
-            more.push("sort", sort);
-        }
-        self.find(Target::Config, "config", collection, filter, more).await
+        let more = sort.map_or(Document::new(), |sort| doc! { "sort": sort });
+        self.find_catalog("config", collection, filter, more).await
     }
+    /// Whether the config server's `config.<collection>` has such a document; otherwise as [`Remote::find_config`].
+    pub async fn config_has(&self, collection: &str, filter: Document) -> Result<bool> {
+        Ok(!self.find_catalog("config", collection, filter, doc! { "limit": 1 }).await?.is_empty())
+    }
+    /// As [`Remote::find_config`], in any database.
+    pub async fn find_catalog(
+        &self,
+        db: &str,
+        collection: &str,
+        filter: Document,
+        mut more: Document,
+    ) -> Result<Vec<Document>> {
+        more.push("readConcern", self.config_time.read_concern());
+        more.push("maxTimeMS", CONFIG_FIND_MS_MAX);
+        self.find(Target::Config, db, collection, filter, more).await
+    }
+}
+
+/// Whether another member may have what this one could not say.
+fn is_of_another(error: &Error) -> bool {
+    error.is(NOT_PRIMARY) || error.code == document::codes::MAX_TIME_MS_EXPIRED
 }
 
 /// How many seconds a cluster time may be ahead of a node's own clock.
 pub const CLOCK_DRIFT_MAX: &str = "maxAcceptableLogicalClockDriftSecs";
+/// Where that is not said: a year.
+pub const CLOCK_DRIFT_DEFAULT: i64 = 365 * 24 * 60 * 60;
 
 /// Whether a time, of a request or of a reply, must not become the node's own. Beyond [`CLOCK_DRIFT_MAX`] one bad message would push every
 /// node's clock to where it cannot rise any further.

@@ -229,8 +229,9 @@ async fn run(
     reply: &mut Reply,
 ) -> Result<()> {
     let user = crate::auth::gate::enter(context, command).await?;
-    if !context.connection.client.internal.load(Relaxed) {
-        super::doubled::refuse(command.name, body)?;
+    match context.connection.client.internal.load(Relaxed) {
+        true => context.service.members.hear_config_time(context.operation.config_time),
+        false => super::doubled::refuse(command.name, body)?,
     }
     let generic = Generic::parse(body)?;
     let db = database(&generic)?;

@@ -54,7 +54,7 @@ impl Router {
         };
         let command =
             doc! { "update": "mongos", "updates": [statement], "writeConcern": { "w": "majority" } };
-        let body = own(&command, "config", self.cluster_time(), &Versions::NONE);
+        let body = own(&command, "config", self.clock(), &Versions::NONE);
         let call = Call::new(CONFIG, body.doc());
         let reply = self.cluster.call(call).await.map_err(|e| e.error)?;
         let time = reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp());

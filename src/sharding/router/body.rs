@@ -1,13 +1,21 @@
 //! Commands for shards, made from the client's by copying its fields as they are.
 //!
 //! What a client may not say to a shard (versions, another node's times) is left out; what a shard must know of the
-//! router is added: the placement the router believes in, and the newest cluster time.
+//! router is added: the placement the router believes in, and the newest times.
 
 use crate::chunk::ShardId;
+use crate::config_time;
 use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, DocWriter, Document, Timestamp, Value};
 use protocol::version::{DatabaseVersion, ShardVersion};
 use std::sync::Arc;
+
+/// The newest times that the router has heard of; every request names those that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    pub cluster: Timestamp,
+    pub config: Timestamp,
+}
 
 /// What a request says of the placement it was targeted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -106,7 +114,7 @@ pub fn forward(
     body: Doc<'_>,
     db: &str,
     without: &[&str],
-    clock: Timestamp,
+    clock: Clock,
     versions: &Versions,
     more: impl FnOnce(&mut DocWriter<'_>),
 ) -> DocBuf {
@@ -125,18 +133,21 @@ pub fn forward(
 }
 
 /// A command of the router's own.
-pub fn own(command: &Document, db: &str, clock: Timestamp, versions: &Versions) -> DocBuf {
+pub fn own(command: &Document, db: &str, clock: Clock, versions: &Versions) -> DocBuf {
     DocWriter::build(|w| {
         command.write_fields(w);
         trailer(w, db, clock, versions);
     })
 }
 
-fn trailer(w: &mut DocWriter<'_>, db: &str, clock: Timestamp, versions: &Versions) {
+fn trailer(w: &mut DocWriter<'_>, db: &str, clock: Clock, versions: &Versions) {
     versions.write(w);
-    if clock != Timestamp::default() {
+    if clock.config != Timestamp::default() {
+        w.timestamp(config_time::FIELD, clock.config);
+    }
+    if clock.cluster != Timestamp::default() {
         w.document_with("$clusterTime", |w| {
-            w.timestamp("clusterTime", clock);
+            w.timestamp("clusterTime", clock.cluster);
             w.document_with("signature", |w| {
                 w.binary("hash", 0, &[0; 20]);
                 w.i64("keyId", 0);

@@ -7,7 +7,7 @@ use crate::chunk::ShardId;
 use crate::remote::{hosts, silent};
 use crate::routing::{CatalogCache, DatabaseEntry, Routing};
 use crate::sets::{Silence, retry_until};
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use protocol::selection::{Mode, PRIMARY, ReadPreference};
@@ -65,6 +65,13 @@ pub trait Cluster: Send + Sync + 'static {
     fn config_string(&self) -> String;
     /// `shardingStatistics.catalogCache`.
     fn statistics(&self) -> Document;
+    /// The newest time of the config server that the router has heard of.
+    fn config_time(&self) -> Timestamp {
+        Timestamp::default()
+    }
+    fn hear_config_time(&self, time: Timestamp) {
+        let _ = time;
+    }
 }
 
 /// The cluster over the network.
@@ -265,6 +272,12 @@ impl Cluster for LiveCluster {
     }
     fn statistics(&self) -> Document {
         self.cache.statistics()
+    }
+    fn config_time(&self) -> Timestamp {
+        self.cache.remote.config_time.get()
+    }
+    fn hear_config_time(&self, time: Timestamp) {
+        self.cache.remote.hear_config_time(Some(time));
     }
 }
 

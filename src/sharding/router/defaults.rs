@@ -79,7 +79,7 @@ fn is_of_every_reply(name: &str) -> bool {
 impl Router {
     /// Reads the defaults anew.
     pub async fn refresh_defaults(&self) -> Result<()> {
-        let body = own(&doc! { "getDefaultRWConcern": 1 }, "admin", self.cluster_time(), &Versions::NONE);
+        let body = own(&doc! { "getDefaultRWConcern": 1 }, "admin", self.clock(), &Versions::NONE);
         let reply = self.cluster.call(Call::new(CONFIG, body.doc())).await.map_err(|e| e.error)?;
         self.defaults.learn(reply.doc());
         Ok(())
@@ -90,7 +90,7 @@ impl Router {
         let copies: [&dyn Copied; 3] = [&self.query_settings, &self.default_time, &self.pauses_migrations];
         let names = copies.map(|copy| Value::from(copy.name()));
         let command = doc! { "getClusterParameter": Value::Array(names.to_vec()) };
-        let body = own(&command, "admin", self.cluster_time(), &Versions::NONE);
+        let body = own(&command, "admin", self.clock(), &Versions::NONE);
         let reply = self.cluster.call(Call::new(CONFIG, body.doc())).await.map_err(|e| e.error)?;
         let reply = reply.to_document();
         let parameters = reply.get_array("clusterParameters").into_iter().flatten();

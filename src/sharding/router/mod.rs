@@ -57,7 +57,7 @@ mod tests;
 pub use cluster::{Cluster, LiveCluster};
 pub use task::Task;
 
-use crate::remote::is_too_far_ahead;
+use crate::remote::{CLOCK_DRIFT_DEFAULT, is_too_far_ahead};
 use crate::routing::CatalogCache;
 use document::oid::ObjectIdGenerator;
 use document::{Doc, DocBuf, DocWriter, ObjectId, Timestamp};
@@ -145,6 +145,10 @@ impl Router {
     pub fn cluster_time(&self) -> Timestamp {
         Timestamp::from_u64(self.clock.load(Ordering::Relaxed))
     }
+    /// What requests to other nodes say of time.
+    pub fn clock(&self) -> body::Clock {
+        body::Clock { cluster: self.cluster_time(), config: self.cluster.config_time() }
+    }
     /// The cluster time that a read at one time is given. One that nobody has told a router since it started is asked for.
     ///
     /// # Errors
@@ -161,8 +165,7 @@ impl Router {
     }
     /// Whether a time that a client or a node names can be one of this cluster's.
     fn is_credible(&self, time: Timestamp) -> bool {
-        const DRIFT_MAX_SECS: i64 = 365 * 24 * 60 * 60;
-        let drift_max = self.drift_max_secs.get().copied().unwrap_or(DRIFT_MAX_SECS);
+        let drift_max = self.drift_max_secs.get().copied().unwrap_or(CLOCK_DRIFT_DEFAULT);
         time <= self.cluster_time() || !is_too_far_ahead(time, task::now_ms(), drift_max)
     }
     /// Takes over a time, unless it is too far ahead: it would be sent to every shard from now on.

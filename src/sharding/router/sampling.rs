@@ -23,7 +23,7 @@ impl Router {
         let pick = usize::from(sample.id[0]) % shards.len().max(1);
         let Some(shard) = shards.get(pick) else { return Ok(()) };
         let command = KeepSample { sample: sample.to_document() }.to_document();
-        let body = super::body::own(&command, "admin", self.cluster_time(), &Versions::NONE);
+        let body = super::body::own(&command, "admin", self.clock(), &Versions::NONE);
         self.cluster.call(Call::new(shard, body.doc())).await.map(drop).map_err(|e| e.error)
     }
 }

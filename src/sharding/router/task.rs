@@ -120,7 +120,7 @@ impl<'a> Task<'a> {
         more: impl FnOnce(&mut DocWriter<'_>),
     ) -> DocBuf {
         let bypass = self.op.may_bypass_write_blocking();
-        forward(command, self.db(), without, self.router.cluster_time(), versions, |w| {
+        forward(command, self.db(), without, self.router.clock(), versions, |w| {
             more(w);
             if bypass {
                 w.bool("mayBypassWriteBlocking", true);
@@ -130,11 +130,11 @@ impl<'a> Task<'a> {
     /// A command of the router's own making.
     pub fn own(&self, command: &Document, db: &str, versions: &Versions) -> DocBuf {
         if !self.op.may_bypass_write_blocking() {
-            return own(command, db, self.router.cluster_time(), versions);
+            return own(command, db, self.router.clock(), versions);
         }
         let mut command = command.clone();
         command.push("mayBypassWriteBlocking", true);
-        own(&command, db, self.router.cluster_time(), versions)
+        own(&command, db, self.router.clock(), versions)
     }
 
     /// Has its transaction, if it is a statement of one, end with it on every shard, because of `code`.
@@ -291,6 +291,11 @@ impl<'a> Task<'a> {
                     let time = e.value().as_document().and_then(|d| d.get("clusterTime")?.as_timestamp());
                     if let Some(t) = time {
                         self.router.advance(t);
+                    }
+                }
+                b"$configTime" => {
+                    if let Some(t) = e.value().as_timestamp() {
+                        self.router.cluster.hear_config_time(t);
                     }
                 }
                 b"$topologyTime" => {

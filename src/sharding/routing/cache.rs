@@ -88,11 +88,34 @@ impl<T: Clone> Entry<T> {
 
 #[derive(Default)]
 struct Counters {
-    incremental: AtomicU64,
-    full: AtomicU64,
+    incremental: Refreshes,
+    full: Refreshes,
     failed: AtomicU64,
     stale_config: AtomicU64,
     wait_micros: AtomicU64,
+}
+
+/// Readings of one kind.
+#[derive(Default)]
+struct Refreshes {
+    started: AtomicU64,
+    active: AtomicU64,
+}
+
+/// One that is under way, until it is dropped.
+struct Active<'a>(&'a AtomicU64);
+
+impl Refreshes {
+    fn begin(&self) -> Active<'_> {
+        self.started.fetch_add(1, Ordering::Relaxed);
+        self.active.fetch_add(1, Ordering::Relaxed);
+        Active(&self.active)
+    }
+}
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The cache of one node.
@@ -274,8 +297,8 @@ impl CatalogCache {
         let known = known.as_ref().and_then(Routing::table);
         let base =
             known.filter(|t| t.timestamp == info.timestamp && t.epoch == info.epoch && t.uuid == info.uuid);
-        let counter = if base.is_some() { &self.counters.incremental } else { &self.counters.full };
-        counter.fetch_add(1, Ordering::Relaxed);
+        let kind = if base.is_some() { &self.counters.incremental } else { &self.counters.full };
+        let _active = kind.begin();
         let mut filter = doc! { "uuid": Value::uuid(info.uuid) };
         if let Some(table) = base {
             filter.push("lastmod", doc! { "$gte": table.collection_version().placement });
@@ -317,10 +340,10 @@ impl CatalogCache {
             "numCollectionEntries": self.collections.read().len() as i64,
             "countStaleConfigErrors": read(&self.counters.stale_config),
             "totalRefreshWaitTimeMicros": read(&self.counters.wait_micros),
-            "numActiveIncrementalRefreshes": 0i64,
-            "countIncrementalRefreshesStarted": read(&self.counters.incremental),
-            "numActiveFullRefreshes": 0i64,
-            "countFullRefreshesStarted": read(&self.counters.full),
+            "numActiveIncrementalRefreshes": read(&self.counters.incremental.active),
+            "countIncrementalRefreshesStarted": read(&self.counters.incremental.started),
+            "numActiveFullRefreshes": read(&self.counters.full.active),
+            "countFullRefreshesStarted": read(&self.counters.full.started),
             "countFailedRefreshes": read(&self.counters.failed),
         }
     }

@@ -94,6 +94,7 @@ impl ShardRole {
     /// A damaged identity; a failed log.
     pub async fn start(&self) -> Result<()> {
         self.read_identity()?;
+        self.read_vector_clock()?;
         match self.identity() {
             Some(_) => self.resume().await,
             None => Ok(()),

@@ -49,6 +49,9 @@ use std::time::Duration;
 pub const COLLECTIONS: &str = "config.cache.collections";
 /// DO NOT CHANGE: on disk, and read by operators.
 pub const DATABASES: &str = "config.cache.databases";
+/// DO NOT CHANGE: on disk, and read by operators.
+const VECTOR_CLOCK: &str = "config.vectorClock";
+const VECTOR_CLOCK_ID: &str = "vectorClockState";
 const COUNTER: &str = "enterCriticalSectionCounter";
 const VERSION: &str = "lastRefreshedCollectionMajorMinorVersion";
 /// Changes of one batch; a larger refresh is not atomic and marked as under way.
@@ -203,6 +206,13 @@ impl ShardRole {
         }
     }
 
+    /// Takes in up to when this shard's primary knew of the catalog.
+    pub(super) fn read_vector_clock(&self) -> Result<()> {
+        let state = self.local.find_one(VECTOR_CLOCK, &doc! { "_id": VECTOR_CLOCK_ID })?;
+        self.remote.hear_config_time(state.and_then(|d| d.get("configTime")?.as_timestamp()));
+        Ok(())
+    }
+
     async fn write_down(&self, ns: &str, routing: &Routing) -> Result<()> {
         match routing {
             Routing::Unsharded => self.persist_unsharded(ns).await,
@@ -275,7 +285,14 @@ impl ShardRole {
         Ok(writes)
     }
 
-    async fn write_batches(&self, writes: Vec<BatchWrite>) -> Result<()> {
+    /// Writes in front of everything up to when it was read: no later reader knows less.
+    async fn write_batches(&self, mut writes: Vec<BatchWrite>) -> Result<()> {
+        self.ensure_cached(VECTOR_CLOCK, &[]).await?;
+        let state = doc! {
+            "_id": VECTOR_CLOCK_ID, "configTime": self.remote.config_time.get(),
+            "topologyTime": self.remote.registry.topology_time(),
+        };
+        writes.insert(0, BatchWrite::Put { ns: VECTOR_CLOCK.to_string(), doc: state });
         for batch in writes.chunks(BATCH_MAX) {
             self.node.commit_batch(&Operation::internal(), batch).await?;
         }

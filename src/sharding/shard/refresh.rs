@@ -8,7 +8,6 @@ use super::identity::is_placed;
 use super::persisted::AsOf;
 use super::placement::{CollectionPlacement, DatabaseState, State};
 use super::statistics::add;
-use crate::remote::Target;
 use crate::routing::{DatabaseEntry, Routing};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Document, Error, Result, Value, bail, codes, doc};
@@ -244,10 +243,9 @@ impl ShardRole {
     pub(super) async fn require_no_chunks(&self, uuid: [u8; 16], ns: &str) -> Result<()> {
         let own = self.require_identity()?.name.clone();
         let of_own = doc! { "uuid": Value::uuid(uuid), "shard": &*own };
-        let one = doc! { "limit": 1, "readConcern": { "level": "majority" } };
-        match self.remote.find(Target::Config, "config", "chunks", of_own, one).await?.is_empty() {
-            true => Ok(()),
-            false => {
+        match self.remote.config_has("chunks", of_own).await? {
+            false => Ok(()),
+            true => {
                 bail!(OPERATION_FAILED, "shard {own} owns chunks of {ns} and does not have the collection")
             }
         }

@@ -8,7 +8,6 @@ use super::locks::Purpose;
 use super::{COORDINATORS, Ddl, split};
 use crate::config::consistency::{cursor_of, finding};
 use crate::key_pattern::ShardKeyPattern;
-use crate::remote::Target;
 use document::{Document, Result, Value, doc};
 use node::{Operation, Request};
 use protocol::ddl::protocols;
@@ -127,8 +126,7 @@ impl Ddl {
         let ns = entry.get_str("_id").unwrap_or("");
         let uuid = entry.get("uuid").cloned().unwrap_or(Value::Null);
         let of_own = doc! { "uuid": uuid.clone(), "shard": own };
-        let one = doc! { "limit": 1, "readConcern": { "level": "majority" } };
-        let owns = !self.role.remote.find(Target::Config, "config", "chunks", of_own, one).await?.is_empty();
+        let owns = self.role.remote.config_has("chunks", of_own).await?;
         let found = self.collections_here(split(ns).0).into_iter().find(|(n, ..)| n == ns);
         let Some((_, local, documents)) = found else {
             if owns {

@@ -12,10 +12,10 @@ const old = rst.getPrimary();
 const oldId = rst.getNodeId(old);
 const others = rst.getSecondaries();
 assert.commandWorked(insert(old, [{_id: "kept"}], {w: 3}));
-others.forEach(hold);
+const points = others.map(hold);
 // What is on its way to them is applied later.
 assert.commandWorked(insert(old, [{_id: "fetched"}]));
-sleep(500);
+points.forEach((point) => point.wait());
 assert.commandWorked(insert(old, [{_id: "first to go"}]));
 // The entries tell by their seconds how far they are apart.
 sleep(2500);

@@ -13,6 +13,7 @@ use node::auth::Owners;
 use node::operation::{ClientInfo, ReadLevel, SessionId};
 use node::read;
 use runtime::Instant;
+use sharding::router::body::is_time;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -166,9 +167,7 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
     let limit = deadline.map_or(PRIMARY_LIMIT, |d| d.saturating_duration_since(runtime::Instant::now()));
     let asked = node(context)?.run_on_primary(request.db, command, limit);
     let mut done = context.operation.interruptible(asked).await??.to_document();
-    for own in ["ok", "operationTime", "$clusterTime", "$topologyTime"] {
-        done.remove(own);
-    }
+    done.0.retain(|(name, _)| name != "ok" && !is_time(name.as_bytes()));
     reply.fields(&done);
     Ok(())
 }

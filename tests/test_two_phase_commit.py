@@ -21,7 +21,9 @@ class Point:
     """A fail point of one member, set until it is switched off, or the block ends."""
 
     def __init__(self, member, name):
-        self.member, self.client, self.name = member, member.direct(), name
+        self.member, self.name = member, name
+        # A client whose member is dead looks for it once more when it is closed.
+        self.client = member.direct(serverSelectionTimeoutMS=2000)
 
     def __enter__(self):
         self.before = self.client.admin.command("configureFailPoint", self.name, mode="alwaysOn")["count"]

@@ -4,6 +4,8 @@ It has forgotten what it had read, but not up to when: it waits for somebody who
 for what it has given away.
 """
 
+import threading
+
 import pymongo
 import pytest
 from pymongo import errors
@@ -48,7 +50,28 @@ def cluster(workdir, processes):
     made.close()
 
 
-def test_a_node_that_starts_anew_reads_no_catalog_from_before_what_it_knew(cluster):
+def give(client, giver, point):
+    """Moves the chunk; the giver dies as soon as it has, or at the fail point, where it has not read yet what the config server made of it."""
+    move = {"moveChunk": "d.c", "find": {"k": 0}, "to": "s0", "_waitForDelete": point is None}
+    if point is None:
+        wait(lambda: client.admin.command(move))
+    else:
+        with giver.direct() as direct:
+            direct.admin.command("configureFailPoint", point, mode="alwaysOn")
+
+            def try_to():
+                try:
+                    client.admin.command(move)
+                except errors.PyMongoError as error:
+                    print(f"the move's own reply: {error!r}")
+
+            threading.Thread(target=try_to, daemon=True).start()
+            direct.admin.command("waitForFailPoint", point, timesEntered=1, maxTimeMS=30_000)
+    giver.kill()
+
+
+@pytest.mark.parametrize("point", [None, "hangBeforePostMigrationCommitRefresh"], ids=["given", "decided"])
+def test_a_node_that_starts_anew_reads_no_catalog_from_before_what_it_knew(cluster, point):
     first, second = cluster.routers
     client = first.direct()
     divided(client, "d.c", 0)
@@ -61,9 +84,8 @@ def test_a_node_that_starts_anew_reads_no_catalog_from_before_what_it_knew(clust
     with cluster.network.silenced(cluster.apart([old], others)):
         with others[0].direct() as next_one:
             wait(lambda: next_one.admin.command("replSetStepUp"))
-        wait(lambda: client.admin.command("moveChunk", "d.c", find={"k": 0}, to="s0", _waitForDelete=True))
+        give(client, giver, point)
         with cluster.network.silenced(cluster.apart([giver], others)):
-            giver.kill()
             giver.start()
             wait(cluster.shards[1].primary)
             acknowledged = False

@@ -94,7 +94,7 @@ impl ShardRole {
     /// A damaged identity; a failed log.
     pub async fn start(&self) -> Result<()> {
         self.read_identity()?;
-        self.read_vector_clock()?;
+        self.read_config_time()?;
         match self.identity() {
             Some(_) => self.resume().await,
             None => Ok(()),

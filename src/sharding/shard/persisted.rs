@@ -146,6 +146,8 @@ pub struct Written {
     tables: Mutex<BTreeMap<String, Arc<RoutingTable>>>,
     /// Held while an entry is read and replaced.
     writing: tokio::sync::Mutex<()>,
+    /// Held while the config server's time is.
+    clock: tokio::sync::Mutex<()>,
 }
 
 impl Written {
@@ -207,10 +209,30 @@ impl ShardRole {
     }
 
     /// Takes in up to when this shard's primary knew of the catalog.
-    pub(super) fn read_vector_clock(&self) -> Result<()> {
-        let state = self.local.find_one(VECTOR_CLOCK, &doc! { "_id": VECTOR_CLOCK_ID })?;
-        self.remote.hear_config_time(state.and_then(|d| d.get("configTime")?.as_timestamp()));
+    pub(super) fn read_config_time(&self) -> Result<()> {
+        self.remote.hear_config_time(self.config_time_held()?);
         Ok(())
+    }
+    fn config_time_held(&self) -> Result<Option<Timestamp>> {
+        let state = self.local.find_one(VECTOR_CLOCK, &doc! { "_id": VECTOR_CLOCK_ID })?;
+        Ok(state.and_then(|d| d.get("configTime")?.as_timestamp()))
+    }
+    /// Writes down up to when this node knows of the catalog, in front of what follows from it: who goes on with that knows no less. Returns
+    /// when it is in the log.
+    ///
+    /// # Errors
+    /// As [`ShardRole::persist_installed`].
+    pub(super) async fn persist_config_time(&self) -> Result<()> {
+        let _one = self.written.clock.lock().await;
+        let time = self.remote.config_time.get();
+        if time <= self.config_time_held()?.unwrap_or_default() {
+            return Ok(());
+        }
+        self.ensure_cached(VECTOR_CLOCK, &[]).await?;
+        let topology_time = self.remote.registry.topology_time();
+        let state = doc! { "_id": VECTOR_CLOCK_ID, "configTime": time, "topologyTime": topology_time };
+        let write = BatchWrite::Put { ns: VECTOR_CLOCK.to_string(), doc: state };
+        self.node.commit_batch(&Operation::internal(), &[write]).await.map(drop)
     }
 
     async fn write_down(&self, ns: &str, routing: &Routing) -> Result<()> {
@@ -285,14 +307,8 @@ impl ShardRole {
         Ok(writes)
     }
 
-    /// Writes in front of everything up to when it was read: no later reader knows less.
-    async fn write_batches(&self, mut writes: Vec<BatchWrite>) -> Result<()> {
-        self.ensure_cached(VECTOR_CLOCK, &[]).await?;
-        let state = doc! {
-            "_id": VECTOR_CLOCK_ID, "configTime": self.remote.config_time.get(),
-            "topologyTime": self.remote.registry.topology_time(),
-        };
-        writes.insert(0, BatchWrite::Put { ns: VECTOR_CLOCK.to_string(), doc: state });
+    async fn write_batches(&self, writes: Vec<BatchWrite>) -> Result<()> {
+        self.persist_config_time().await?;
         for batch in writes.chunks(BATCH_MAX) {
             self.node.commit_batch(&Operation::internal(), batch).await?;
         }

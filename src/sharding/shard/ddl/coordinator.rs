@@ -314,7 +314,11 @@ impl Performer for Change {
         })
     }
     fn write<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.ddl.role.local.put(COORDINATORS, state))
+        let role = self.ddl.role.clone();
+        Box::pin(async move {
+            role.persist_config_time().await?;
+            role.local.put(COORDINATORS, state).await
+        })
     }
     fn forget<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.ddl.forget_coordinator(state))

@@ -645,6 +645,7 @@ impl Driver {
     async fn persist(&mut self, decision: Decision) -> Result<()> {
         self.pause_at("hangBeforeMaking", decision, "Durable").await;
         let id = Value::uuid(self.coordinator.id);
+        self.role.persist_config_time().await?;
         self.role.local.modify(COORDINATORS, &id, |d| d.insert("decision", decision.name())).await?;
         self.coordinator.decision = Some(decision);
         Ok(())

@@ -101,7 +101,7 @@ impl Members {
     }
     /// Takes in what another node says of that.
     pub fn hear_config_time(&self, time: Option<Timestamp>) {
-        if let Some(remote) = self.remote.get().filter(|_| time.is_some()) {
+        if let Some(remote) = self.remote.get() {
             remote.hear_config_time(time);
         }
     }

@@ -354,11 +354,13 @@ impl Service {
         if let Some(time) = operation.filter(|_| shown).and_then(|o| times.operation_time(o)) {
             w.timestamp("operationTime", time);
         }
-        let peer = connection.is_some_and(|c| c.client.peer.load(Ordering::Relaxed));
-        if let Some(time) = self.members.topology_time().filter(|_| peer) {
+        if !connection.is_some_and(|c| c.client.peer.load(Ordering::Relaxed)) {
+            return;
+        }
+        if let Some(time) = self.members.topology_time() {
             w.timestamp("$topologyTime", time);
         }
-        if let Some(time) = self.members.config_time().filter(|_| peer) {
+        if let Some(time) = self.members.config_time() {
             w.timestamp(sharding::config_time::FIELD, time);
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! Invariant: who has learned of a change of the catalog, by a reply or by a request, reads nothing from before it. A shard's primary writes
 //! the time down (`config.vectorClock`) in front of what follows from such a change, which are the decision of a migration, the phase of a
-//! coordinator and what it has read of placement: so it holds after a restart, and for the next primary.
+//! coordinator, the state of a resharding and what it has read of placement: so it holds after a restart, and for the next primary.
 
 use document::{Document, Timestamp, Value, doc};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -314,7 +314,7 @@ impl Performer for Change {
         })
     }
     fn write<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        let role = self.ddl.role.clone();
+        let role = &self.ddl.role;
         Box::pin(async move {
             role.persist_config_time().await?;
             role.local.put(COORDINATORS, state).await

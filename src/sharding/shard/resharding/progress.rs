@@ -137,6 +137,7 @@ impl Progress {
         state.0.extend(more.0);
         let mut document = self.base.clone();
         document.push("mutableState", state);
+        role.persist_config_time().await?;
         role.local.put(self.side.collection, &document).await
     }
 

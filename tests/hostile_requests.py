@@ -5,12 +5,15 @@ regular expressions that backtrack) and of what carries them: every command that
 change streams and transactions. All of it follows from a seed.
 """
 
+import itertools
 import random
 
+import bson
 from bson import Binary, Code, Int64
 
 DATABASE = "hostile"
 WIDE = 5000
+MESSAGE_BYTES_MAX = 47_000_000
 
 
 def fill(db):
@@ -544,6 +547,9 @@ class Hostile:
             ops.append(self.random.choice([
                 {"update": 0, "filter": chosen, "updateMods": change}, {"update": 0, "filter": {"_id": 3}, "updateMods": change, "upsert": True},
                 {"delete": 0, "filter": {"$and": [chosen, {"_id": {"$gt": 4}}]}, "multi": True}]))
+        # A longer message loses its connection.
+        sizes = itertools.accumulate(len(bson.encode(op)) for op in ops)
+        ops = [op for op, size in zip(ops, sizes) if size < MESSAGE_BYTES_MAX]
         return {"bulkWrite": 1, "ops": ops, "nsInfo": [{"ns": f"{DATABASE}.u"}], "ordered": False}, "admin", ""
 
     def request_made_view(self):

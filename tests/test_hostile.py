@@ -9,7 +9,10 @@ so that they hold on a busy machine with debug binaries; what was measured is pr
 
 import collections
 import os
+import pathlib
 import re
+import subprocess
+import sys
 import threading
 import time
 
@@ -65,14 +68,17 @@ class Attack:
         threads = [threading.Thread(target=self.client, args=[n]) for n in range(CLIENTS)]
         for t in threads:
             t.start()
-        with Raw(self.port, 60) as raw:
-            while any(t.is_alive() for t in threads):
-                began = time.monotonic()
-                raw.ask({"ping": 1})
-                self.pings.append(time.monotonic() - began)
-                self.peak = max(self.peak, self.process.resident_kib())
-                assert self.process.child.poll() is None, self.process.text()[-3000:]
-                time.sleep(0.05)
+        pinger = subprocess.Popen(
+            [sys.executable, pathlib.Path(__file__).with_name("pinger.py"), str(self.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        read = threading.Thread(target=lambda: self.pings.extend(map(float, pinger.stdout)))
+        read.start()
+        while any(t.is_alive() for t in threads):
+            self.peak = max(self.peak, self.process.resident_kib())
+            assert self.process.child.poll() is None, self.process.text()[-3000:]
+            time.sleep(0.05)
+        pinger.stdin.close()
+        read.join()
+        assert pinger.wait() == 0, "a ping was not answered"
 
     def client(self, n):
         hostile = Hostile(SEED * 1000 + n, on_set=True)
@@ -112,10 +118,10 @@ class Attack:
             self.counts[kind.split()[0], code] += 1
 
     def kept_kib(self):
-        """What the requests have written and the process keeps: data, and the log of it, which has a size of its own."""
+        """What the requests have written and the process keeps: data, and of its past what each node may, by the log of it."""
         kept = 0
         for node in self.nodes:
-            kept += node.local.command("collStats", "oplog.rs")["size"]
+            kept += min(node.local.command("collStats", "oplog.rs")["size"], (LIMIT_MIB << 20) // 8)
             for name in node.list_database_names():
                 sizes = node[name].command("dbStats")
                 kept += sizes["dataSize"] + sizes["indexSize"]
@@ -150,6 +156,27 @@ def test_what_explodes_ends_and_the_node_lives(node):
     fill(attack.quiet[DATABASE])
     attack.run()
     attack.report()
+
+
+def test_old_versions_kept_for_reads_in_the_past_are_a_part_of_the_memory(node):
+    process, port = node(600, "--replSet", "rs")
+    client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
+    client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
+    until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
+    versions = client[DATABASE].versions
+    before = process.resident_kib() >> 10
+    for _ in range(8):
+        for n in range(20):
+            versions.update_one({"_id": n}, {"$set": {"s": os.urandom(1_000_000).hex()}}, upsert=True)
+        # A snapshot is kept each second, with what was written since the one before.
+        time.sleep(1)
+
+    def extra():
+        return (process.resident_kib() >> 10) - before
+
+    # 320 MB were written. The data is 40 MB, and what is kept of its past is at most an eighth of the memory.
+    until(lambda: extra() < 40 + 75 + 60, what=lambda: f"{extra()} MiB more than before")
+    assert len(versions.find_one({"_id": 1})["s"]) == 2_000_000
 
 
 def test_what_explodes_ends_through_a_router(up):

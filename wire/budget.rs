@@ -33,17 +33,17 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The budget of one node, shared by its connections.
 #[derive(Debug)]
 pub struct InputBudget {
-    bytes_max: usize,
+    bytes_max: fn() -> usize,
     taken: AtomicUsize,
     waiting: AtomicUsize,
     freed: Notify,
 }
 
 impl InputBudget {
-    /// At least one message of the longest kind always fits, compressed and not: `bytes_max` is raised to that.
-    pub fn new(bytes_max: usize) -> InputBudget {
+    /// `bytes_max` says at any time how much there may be. At least one message of the longest kind always fits, compressed and not.
+    pub fn new(bytes_max: fn() -> usize) -> InputBudget {
         InputBudget {
-            bytes_max: bytes_max.max(2 * crate::limits::MAX_MESSAGE),
+            bytes_max,
             taken: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             freed: Notify::new(),
@@ -54,7 +54,8 @@ impl InputBudget {
         self.taken.load(SeqCst)
     }
     fn try_take(&self, bytes: usize) -> bool {
-        let fits = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
+        let most = (self.bytes_max)().max(2 * crate::limits::MAX_MESSAGE);
+        let fits = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= most);
         self.taken.fetch_update(SeqCst, SeqCst, fits).is_ok()
     }
     fn give_back(&self, bytes: usize) {

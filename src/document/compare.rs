@@ -130,8 +130,8 @@ pub(crate) fn compare_values_with(a: &Value, b: &Value, collator: Option<&Collat
             let mut orders = a.iter().zip(b).map(|(x, y)| compare_values_with(x, y, collator));
             orders.find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
         }
-        (Value::JavaScriptWithScope(ca, sa), Value::JavaScriptWithScope(cb, sb)) => {
-            ca.cmp(cb).then_with(|| compare_documents(sa, sb))
+        (Value::JavaScriptWithScope(a), Value::JavaScriptWithScope(b)) => {
+            a.code.cmp(&b.code).then_with(|| compare_documents(&a.scope, &b.scope))
         }
         _ => match (a.as_scalar(), b.as_scalar()) {
             (Some(a), Some(b)) => compare_with(a, b, collator),

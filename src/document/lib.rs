@@ -46,7 +46,7 @@ pub use error::{Error, Result, codes, size_refused, wrong_type, wrong_types};
 pub use namespace::is_internal_database;
 pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};
-pub use value::{Binary, Decimal128, Document, Regex, Timestamp, Value};
+pub use value::{Binary, CodeWithScope, DbPointer, Decimal128, Document, Regex, Timestamp, Value};
 pub use writer::DocWriter;
 
 #[cfg(test)]

@@ -125,6 +125,24 @@ pub fn charge(units: usize) {
     COUNTERS.with(|c| c.left.set(c.left.get() - units as i64));
 }
 
+/// Bytes from which on an allocation is asked for before it is made.
+const CLAIMED_BYTES: usize = 1024 * 1024;
+
+/// Asks whether `bytes` may be allocated in one step: as if they were allocated already, since the next [`spend`] would find them in use.
+///
+/// # Errors
+/// Those of [`spend`].
+pub fn claim(bytes: usize) -> Result<()> {
+    if bytes < CLAIMED_BYTES {
+        return Ok(());
+    }
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX / 2);
+    count(bytes, QUANTUM);
+    let allowed = spend(1);
+    count(-bytes, 0);
+    allowed
+}
+
 #[cold]
 fn exhausted(left: i64) -> Result<()> {
     let used = u32::try_from(1 + left.unsigned_abs() as i64 / QUANTUM).unwrap_or(u32::MAX);
@@ -359,6 +377,31 @@ mod tests {
         });
         charge(QUANTUM as usize * 10);
         spend(1).unwrap();
+    }
+
+    struct Bytes(i64);
+    impl Overseer for Bytes {
+        fn check(&self, slice: &mut Slice) -> Result<()> {
+            match slice.bytes() > self.0 {
+                true => Err(Error::new(146, "much")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_claimed_is_refused_as_if_it_were_allocated_and_is_not_kept() {
+        let most = 64 << 20;
+        within(&mut Oversight(Some(Arc::new(Bytes(most)))), || {
+            let all = allocated();
+            assert_eq!(claim((most + (2 << 20)) as usize).unwrap_err().code, 146);
+            assert!(allocated() < all + (1 << 20), "nothing was allocated");
+            claim((most / 2) as usize).unwrap();
+            claim((most / 2) as usize).unwrap();
+            work(QUANTUM as usize * 3).unwrap();
+            unbroken(|| claim(usize::MAX)).unwrap();
+        });
+        claim(usize::MAX).unwrap();
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! A [`Doc`] is made from bytes that were validated on entry or written by us. Reading is nevertheless total:
 //! on bytes that lie, iteration ends early; nothing panics and nothing is read out of bounds.
 
-use crate::{Binary, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
+use crate::{Binary, CodeWithScope, DbPointer, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
 use std::fmt;
 
 /// A document, borrowed. Copying it copies a pointer.
@@ -466,11 +466,13 @@ impl<'a> ValueRef<'a> {
             ValueRef::Boolean(v) => Value::Boolean(v),
             ValueRef::DateTime(v) => Value::DateTime(v),
             ValueRef::Null => Value::Null,
-            ValueRef::Regex(p, o) => Value::Regex(Regex { pattern: p.to_string(), options: o.to_string() }),
-            ValueRef::DbPointer(ns, id) => Value::DbPointer(ns.to_string(), id),
+            ValueRef::Regex(p, o) => Regex { pattern: p.to_string(), options: o.to_string() }.into(),
+            ValueRef::DbPointer(ns, id) => DbPointer { ns: ns.to_string(), id }.into(),
             ValueRef::JavaScript(v) => Value::JavaScript(v.to_string()),
             ValueRef::Symbol(v) => Value::Symbol(v.to_string()),
-            ValueRef::JavaScriptWithScope(c, s) => Value::JavaScriptWithScope(c.to_string(), s.to_document()),
+            ValueRef::JavaScriptWithScope(c, s) => {
+                CodeWithScope { code: c.to_string(), scope: s.to_document() }.into()
+            }
             ValueRef::Int32(v) => Value::Int32(v),
             ValueRef::Timestamp(v) => Value::Timestamp(v),
             ValueRef::Int64(v) => Value::Int64(v),

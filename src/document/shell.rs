@@ -75,11 +75,11 @@ fn write_value(out: &mut String, value: &Value) {
         Value::DateTime(ms) => write!(out, "new Date({ms})"),
         Value::Null => write!(out, "null"),
         Value::Regex(r) => write!(out, "/{}/{}", r.pattern, r.options),
-        Value::DbPointer(ns, id) => write!(out, "DBRef('{ns}',{})", id.hex()),
+        Value::DbPointer(p) => write!(out, "DBRef('{}',{})", p.ns, p.id.hex()),
         Value::JavaScript(code) => write!(out, "{code}"),
-        Value::JavaScriptWithScope(code, scope) => {
-            let written = write!(out, "CodeWScope( {code}, ");
-            write_document(out, scope);
+        Value::JavaScriptWithScope(c) => {
+            let written = write!(out, "CodeWScope( {}, ", c.code);
+            write_document(out, &c.scope);
             out.push(')');
             written
         }

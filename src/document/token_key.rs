@@ -16,7 +16,8 @@
 //! Numbers lose their type: what is read back is an int, a long or a double of the same value.
 
 use crate::{
-    Binary, Doc, Document, Error, ObjectId, Regex, Result, Timestamp, Value, ValueRef, codes, number,
+    Binary, CodeWithScope, DbPointer, Doc, Document, Error, ObjectId, Regex, Result, Timestamp, Value,
+    ValueRef, codes, number,
 };
 
 mod kind {
@@ -259,7 +260,9 @@ impl<'a> Reader<'a> {
             kind::NULL => Value::Null,
             kind::STRING => Value::String(self.text()?),
             kind::CODE => Value::JavaScript(self.text()?),
-            kind::CODE_WITH_SCOPE => Value::JavaScriptWithScope(self.text()?, self.document(depth)?),
+            kind::CODE_WITH_SCOPE => {
+                CodeWithScope { code: self.text()?, scope: self.document(depth)? }.into()
+            }
             kind::OBJECT => Value::Document(self.document(depth)?),
             kind::ARRAY => Value::Array(self.array(depth)?),
             kind::BINARY => Value::Binary(self.binary()?),
@@ -268,11 +271,11 @@ impl<'a> Reader<'a> {
             kind::TRUE => Value::Boolean(true),
             kind::DATE => Value::DateTime((u64::from_be_bytes(self.fixed()?) ^ 1 << 63) as i64),
             kind::TIMESTAMP => Value::Timestamp(Timestamp::from_u64(u64::from_be_bytes(self.fixed()?))),
-            kind::REGEX => Value::Regex(Regex { pattern: self.name()?, options: self.name()? }),
+            kind::REGEX => Regex { pattern: self.name()?, options: self.name()? }.into(),
             kind::DB_POINTER => {
                 let length = u32::from_be_bytes(self.fixed()?) as usize;
                 let ns = String::from_utf8_lossy(self.take(length)?).into_owned();
-                Value::DbPointer(ns, ObjectId(self.fixed()?))
+                DbPointer { ns, id: ObjectId(self.fixed()?) }.into()
             }
             kind::NUMERIC..=kind::POSITIVE_LARGE => self.number(kind)?,
             kind => return Err(Error::new(50811, format!("Unknown type: {kind}"))),

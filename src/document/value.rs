@@ -39,7 +39,22 @@ pub struct Regex {
     pub options: String,
 }
 
-/// An owned BSON value. `PartialEq` is structural (type and bits), not the query language's equality.
+/// A pointer of the first drivers to a document: a namespace and an `_id`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DbPointer {
+    pub ns: String,
+    pub id: ObjectId,
+}
+
+/// JavaScript with the variables that it sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodeWithScope {
+    pub code: String,
+    pub scope: Document,
+}
+
+/// An owned BSON value. `PartialEq` is structural (type and bits), not the query language's equality. Rare kinds that are longer than a
+/// string stand apart, so that an array of numbers takes 32 bytes for each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Double(f64),
@@ -53,11 +68,11 @@ pub enum Value {
     /// Milliseconds since the epoch, UTC.
     DateTime(i64),
     Null,
-    Regex(Regex),
-    DbPointer(String, ObjectId),
+    Regex(Box<Regex>),
+    DbPointer(Box<DbPointer>),
     JavaScript(String),
     Symbol(String),
-    JavaScriptWithScope(String, Document),
+    JavaScriptWithScope(Box<CodeWithScope>),
     Int32(i32),
     Timestamp(Timestamp),
     Int64(i64),
@@ -65,6 +80,8 @@ pub enum Value {
     MinKey,
     MaxKey,
 }
+
+const _: () = assert!(size_of::<Value>() == 32 && size_of::<Option<Value>>() == 32);
 
 impl Value {
     pub fn as_str(&self) -> Option<&str> {
@@ -199,10 +216,10 @@ impl Value {
             Value::DateTime(v) => w.date(name, *v),
             Value::Null => w.null(name),
             Value::Regex(v) => w.regex(name, &v.pattern, &v.options),
-            Value::DbPointer(ns, id) => w.db_pointer(name, ns, *id),
+            Value::DbPointer(p) => w.db_pointer(name, &p.ns, p.id),
             Value::JavaScript(v) => w.string_like(0x0D, name, v),
             Value::Symbol(v) => w.string_like(0x0E, name, v),
-            Value::JavaScriptWithScope(code, scope) => w.code_with_scope(name, code, &scope.to_doc_buf()),
+            Value::JavaScriptWithScope(c) => w.code_with_scope(name, &c.code, &c.scope.to_doc_buf()),
             Value::Int32(v) => w.i32(name, *v),
             Value::Timestamp(v) => w.timestamp(name, *v),
             Value::Int64(v) => w.i64(name, *v),
@@ -224,7 +241,7 @@ impl Value {
             Value::DateTime(v) => ValueRef::DateTime(*v),
             Value::Null => ValueRef::Null,
             Value::Regex(v) => ValueRef::Regex(&v.pattern, &v.options),
-            Value::DbPointer(ns, id) => ValueRef::DbPointer(ns, *id),
+            Value::DbPointer(p) => ValueRef::DbPointer(&p.ns, p.id),
             Value::JavaScript(v) => ValueRef::JavaScript(v),
             Value::Symbol(v) => ValueRef::Symbol(v),
             Value::Int32(v) => ValueRef::Int32(*v),
@@ -251,7 +268,8 @@ from! {
     u32 => |v| Value::Int64(v as i64);
     &str => |v| Value::String(v.to_string()); String => Value::String; &String => |v| Value::String(v.clone());
     Document => Value::Document; &Document => |v| Value::Document(v.clone()); Vec<Value> => Value::Array; ObjectId => Value::ObjectId;
-    Timestamp => Value::Timestamp; Decimal128 => Value::Decimal128; Binary => Value::Binary; Regex => Value::Regex;
+    Timestamp => Value::Timestamp; Decimal128 => Value::Decimal128; Binary => Value::Binary; Regex => |v| Value::Regex(Box::new(v));
+    DbPointer => |v| Value::DbPointer(Box::new(v)); CodeWithScope => |v| Value::JavaScriptWithScope(Box::new(v));
     Vec<Document> => |v| Value::Array(v.into_iter().map(Value::Document).collect());
     Vec<String> => |v| Value::Array(v.into_iter().map(Value::String).collect());
     Doc<'_> => |v| Value::Document(v.to_document()); ValueRef<'_> => |v| v.to_value();

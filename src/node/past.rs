@@ -28,7 +28,7 @@ use crate::operation::Operation;
 use crate::snapshots::{Frozen, NodeSnapshot};
 use crate::transaction::Area;
 use crate::view::View;
-use crate::{Node, log_failed};
+use crate::{Node, log_failed, memory};
 use document::{Doc, Error, Result, Timestamp, ValueRef, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
@@ -41,8 +41,14 @@ use storage::log::{LogError, ReadFrom};
 use storage::{Collection, CollectionView};
 use tokio::sync::watch;
 
-/// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
+/// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed,
 const LOG_BYTES_MAX: u64 = 256 << 20;
+/// which is at most this part of what the process may hold.
+const MEMORY_SHARE: usize = 8;
+
+fn log_bytes_max() -> u64 {
+    LOG_BYTES_MAX.min((memory::ceiling() / MEMORY_SHARE) as u64)
+}
 
 /// How long a rebuilt namespace is kept after it was last read.
 const REBUILT_KEPT: Duration = Duration::from_secs(10);
@@ -229,7 +235,8 @@ impl Node {
         let committed = if shared { self.committed().ts } else { u64::MAX };
         let mut gone = Vec::new();
         let mut kept = self.past.kept.lock();
-        let far = |k: &Kept| position.saturating_sub(k.position) > LOG_BYTES_MAX;
+        let most = log_bytes_max();
+        let far = |k: &Kept| position.saturating_sub(k.position) > most;
         let over = |k: &Kept| far(k) || (k.taken.elapsed() > window && k.snapshot.ts <= committed);
         // The newest before the window is what its beginning is read from.
         while kept.len() > 1 && over(&kept[1]) {

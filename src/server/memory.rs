@@ -100,15 +100,13 @@ pub fn page_bytes() -> u64 {
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Of the memory, what messages may hold at most, and at least.
-const INPUT_SHARE: u64 = 8;
-const INPUT_MIN: u64 = 160 << 20;
-const INPUT_MAX: u64 = 1 << 30;
+/// Of what the process may hold, what messages may, and how much that is at most.
+const INPUT_SHARE: usize = 6;
+const INPUT_MAX: usize = 1 << 30;
 
-/// The budget of a node's [`wire::InputBudget`].
+/// The budget of a node's [`wire::InputBudget`], in bytes.
 pub fn input_bytes_max() -> usize {
-    let bytes = (limit_bytes() / INPUT_SHARE).clamp(INPUT_MIN, INPUT_MAX);
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+    (node::memory::ceiling() / INPUT_SHARE).min(INPUT_MAX)
 }
 
 /// The memory of this process, in bytes.

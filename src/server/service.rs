@@ -254,7 +254,7 @@ impl Service {
             connections: ConnectionCounts::default(),
             establishment: Establishment::default(),
             flow_control: Default::default(),
-            input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max())),
+            input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max)),
             service_id: random_object_id(),
             host: format!("{}:{port}", hostname()),
             port,

@@ -24,7 +24,7 @@ fn part(length: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_claimed_length_costs_nothing_until_its_bytes_come() {
-    let budget = Arc::new(InputBudget::new(0));
+    let budget = Arc::new(InputBudget::new(|| 0));
     let mut held = Vec::new();
     for _ in 0..20 {
         let (mut ours, mut reader) = connection(&budget);
@@ -39,7 +39,7 @@ async fn a_claimed_length_costs_nothing_until_its_bytes_come() {
 
 #[tokio::test]
 async fn many_half_sent_messages_stay_within_the_budget_and_give_way_to_a_whole_one() {
-    let budget = Arc::new(InputBudget::new(0));
+    let budget = Arc::new(InputBudget::new(|| 0));
     let mut stuck = Vec::new();
     for _ in 0..4 {
         let (mut ours, mut reader) = connection(&budget);
@@ -74,7 +74,7 @@ async fn many_half_sent_messages_stay_within_the_budget_and_give_way_to_a_whole_
 
 #[tokio::test]
 async fn other_nodes_never_wait_for_the_budget() {
-    let budget = Arc::new(InputBudget::new(0));
+    let budget = Arc::new(InputBudget::new(|| 0));
     let mut held = Vec::new();
     for _ in 0..2 {
         let (mut ours, mut reader) = connection(&budget);
@@ -90,7 +90,7 @@ async fn other_nodes_never_wait_for_the_budget() {
 
 #[tokio::test]
 async fn long_compressed_messages_are_decoded_beside_the_thread_that_serves_others() {
-    let budget = Arc::new(InputBudget::new(0));
+    let budget = Arc::new(InputBudget::new(|| 0));
     let mut message = Vec::new();
     encode::msg(&mut message, 1, 0, 0, |w| {
         w.i32("ping", 1);

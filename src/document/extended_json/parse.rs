@@ -2,7 +2,10 @@
 
 use super::date::parse_date;
 use crate::encoding::from_base64_lenient;
-use crate::{Binary, Decimal128, Document, ObjectId, Regex, Result, Timestamp, Value, err, number};
+use crate::{
+    Binary, CodeWithScope, DbPointer, Decimal128, Document, ObjectId, Regex, Result, Timestamp, Value, err,
+    number,
+};
 
 /// Levels the reader enters; more would be refused by the validator anyway.
 const DEPTH_MAX: usize = crate::validate::DEPTH_MAX;
@@ -201,7 +204,7 @@ fn unwrap(d: Document) -> Result<Value, String> {
         ("$code", 1) => first.as_str().map(|s| Value::JavaScript(s.to_string())),
         ("$code", 2) => match (first, d.get("$scope")) {
             (Value::String(code), Some(Value::Document(scope))) => {
-                Some(Value::JavaScriptWithScope(code.clone(), scope.clone()))
+                Some(CodeWithScope { code: code.clone(), scope: scope.clone() }.into())
             }
             _ => None,
         },
@@ -229,7 +232,7 @@ fn regular_expression(v: &Value) -> Option<Value> {
     if pattern.contains('\0') || options.contains('\0') {
         return None;
     }
-    Some(Value::Regex(Regex { pattern: pattern.to_string(), options: options.to_string() }))
+    Some(Regex { pattern: pattern.to_string(), options: options.to_string() }.into())
 }
 
 fn binary(d: &Document) -> Option<Value> {
@@ -244,5 +247,5 @@ fn binary(d: &Document) -> Option<Value> {
 
 fn db_pointer(v: &Value) -> Option<Value> {
     let d = v.as_document()?;
-    Some(Value::DbPointer(d.get_str("$ref")?.to_string(), d.get("$id")?.as_object_id()?))
+    Some(DbPointer { ns: d.get_str("$ref")?.to_string(), id: d.get("$id")?.as_object_id()? }.into())
 }

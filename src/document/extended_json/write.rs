@@ -86,18 +86,18 @@ impl Writer<'_> {
                 self.text(&r.options);
                 self.raw("}}");
             }
-            Value::DbPointer(ns, id) => {
+            Value::DbPointer(p) => {
                 self.raw("{\"$dbPointer\":{\"$ref\":");
-                self.text(ns);
+                self.text(&p.ns);
                 self.raw(",\"$id\":");
-                self.wrapped("$oid", id.hex());
+                self.wrapped("$oid", p.id.hex());
                 self.raw("}}");
             }
             Value::JavaScript(code) => self.named("$code", code, ""),
             Value::Symbol(s) => self.named("$symbol", s, ""),
-            Value::JavaScriptWithScope(code, scope) => {
-                self.named("$code", code, ",\"$scope\":");
-                self.document(scope);
+            Value::JavaScriptWithScope(c) => {
+                self.named("$code", &c.code, ",\"$scope\":");
+                self.document(&c.scope);
                 self.raw("}");
             }
             Value::Int32(n) if self.form == Form::Canonical => self.wrapped("$numberInt", n),

@@ -5,12 +5,15 @@ use crate::extended_json::{from_str, to_canonical, to_logged, to_relaxed};
 use crate::{Value, array, doc};
 use proptest::prelude::*;
 
+fn readable_fields(d: &crate::Document) -> bool {
+    !d.keys().any(|k| k.starts_with('$')) && d.iter().all(|(_, v)| readable(v))
+}
+
 /// Documents whose first name is a wrapper's mean the wrapped value when read.
 fn readable(v: &Value) -> bool {
     match v {
-        Value::Document(d) | Value::JavaScriptWithScope(_, d) => {
-            !d.keys().any(|k| k.starts_with('$')) && d.iter().all(|(_, v)| readable(v))
-        }
+        Value::Document(d) => readable_fields(d),
+        Value::JavaScriptWithScope(c) => readable_fields(&c.scope),
         Value::Array(a) => a.iter().all(readable),
         Value::Decimal128(d) => *d == crate::Decimal128::parse(&d.to_string()).unwrap(),
         Value::Double(n) => !n.is_nan(),

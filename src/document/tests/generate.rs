@@ -1,6 +1,6 @@
 //! Arbitrary values, dense at the edges where encodings and orders go wrong.
 
-use crate::{Binary, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
+use crate::{Binary, CodeWithScope, DbPointer, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
 use proptest::prelude::*;
 
 pub(super) fn decimal() -> impl Strategy<Value = Decimal128> {
@@ -101,8 +101,8 @@ fn scalar() -> impl Strategy<Value = Value> {
         1 => (any::<u8>(), prop::collection::vec(any::<u8>(), 0..6)).prop_filter_map("subtype 2", |(subtype, bytes)| {
             (subtype != 2).then_some(Value::Binary(Binary { subtype, bytes }))
         }),
-        1 => (name(), name()).prop_map(|(pattern, options)| Value::Regex(Regex { pattern, options })),
-        1 => (text(), id()).prop_map(|(ns, id)| Value::DbPointer(ns, id)),
+        1 => (name(), name()).prop_map(|(pattern, options)| Regex { pattern, options }.into()),
+        1 => (text(), id()).prop_map(|(ns, id)| DbPointer { ns, id }.into()),
         1 => text().prop_map(Value::JavaScript),
         1 => text().prop_map(Value::Symbol),
         2 => prop::sample::select(vec![Value::Null, Value::Undefined, Value::MinKey, Value::MaxKey]),
@@ -115,7 +115,7 @@ pub(super) fn value() -> impl Strategy<Value = Value> {
         prop_oneof![
             fields.clone().prop_map(Value::Document),
             prop::collection::vec(inner, 0..4).prop_map(Value::Array),
-            (text(), fields).prop_map(|(code, scope)| Value::JavaScriptWithScope(code, scope)),
+            (text(), fields).prop_map(|(code, scope)| CodeWithScope { code, scope }.into()),
         ]
     })
 }

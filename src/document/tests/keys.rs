@@ -167,9 +167,9 @@ fn nan_is_the_lowest_number_and_types_keep_their_ranks() {
         Value::DateTime(i64::MIN),
         crate::Timestamp::new(0, 0).into(),
         crate::Regex { pattern: String::new(), options: String::new() }.into(),
-        Value::DbPointer(String::new(), crate::ObjectId([0; 12])),
+        crate::DbPointer { ns: String::new(), id: crate::ObjectId([0; 12]) }.into(),
         Value::JavaScript(String::new()),
-        Value::JavaScriptWithScope(String::new(), doc! {}),
+        crate::CodeWithScope { code: String::new(), scope: doc! {} }.into(),
         Value::MaxKey,
     ];
     for pair in ordered.windows(2) {

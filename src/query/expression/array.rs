@@ -188,6 +188,7 @@ pub fn range(args: &mut [Arg]) -> Eval {
             "$range would use too much memory ({bytes} bytes) and cannot spill to disk. Memory limit: 104857600 bytes"
         );
     }
+    meter::claim(count as usize * size_of::<Value>())?;
     array((0..count).map(|i| Value::Int32((start + i * step) as i32)).collect())
 }
 

@@ -88,7 +88,7 @@ fn in_list(set: &InSet) -> Value {
     let patterns = set
         .patterns
         .iter()
-        .map(|p| Value::Regex(Regex { pattern: p.source.clone(), options: p.options.clone() }));
+        .map(|p| Value::from(Regex { pattern: p.source.clone(), options: p.options.clone() }));
     Value::Array(values.chain(patterns).collect())
 }
 

@@ -395,7 +395,7 @@ pub fn of_any_string(pattern: &Pattern) -> Intervals {
 }
 
 fn regex_of(pattern: &Pattern) -> Value {
-    Value::Regex(document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() })
+    document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() }.into()
 }
 
 fn of_pattern(pattern: &Pattern) -> Intervals {

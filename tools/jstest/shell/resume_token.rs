@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
             kind::TIMESTAMP => Bson::Timestamp(Timestamp::from_u64(u64::from_be_bytes(self.fixed()?))),
             kind::REGEX => {
                 let (pattern, options) = (self.name()?, self.name()?);
-                Bson::Regex(Regex { pattern, options })
+                Regex { pattern, options }.into()
             }
             kind::MAX_KEY => Bson::MaxKey,
             kind => self.whole(kind)?,

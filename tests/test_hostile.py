@@ -118,10 +118,10 @@ class Attack:
             self.counts[kind.split()[0], code] += 1
 
     def kept_kib(self):
-        """What the requests have written and the process keeps: data, and of its past what each node may, by the log of it."""
+        """What the requests have written and the process keeps: data, and of its past what each node may (an eighth, and the snapshot before)."""
         kept = 0
         for node in self.nodes:
-            kept += min(node.local.command("collStats", "oplog.rs")["size"], (LIMIT_MIB << 20) // 8)
+            kept += min(node.local.command("collStats", "oplog.rs")["size"], (LIMIT_MIB << 20) // 4)
             for name in node.list_database_names():
                 sizes = node[name].command("dbStats")
                 kept += sizes["dataSize"] + sizes["indexSize"]

@@ -50,6 +50,12 @@ def until(condition, seconds=20, what="it never came about"):
     return found
 
 
+def make_set_of_one(client, port):
+    """Makes the node at a port, started for the set `rs`, its one member; returns when it is the primary."""
+    client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
+    until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
+
+
 def pause(child):
     """Stops a child by SIGSTOP; all of its threads have stopped when this returns, which on a busy machine takes them a while."""
     child.send_signal(signal.SIGSTOP)

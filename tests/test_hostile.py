@@ -18,7 +18,7 @@ import time
 
 import pymongo
 import pytest
-from conftest import mongod, until
+from conftest import make_set_of_one, mongod, until
 from hostile_requests import DATABASE, Hostile, fill
 from raw_connection import Raw, message
 
@@ -151,8 +151,7 @@ class Attack:
 def test_what_explodes_ends_and_the_node_lives(node):
     process, port = node(LIMIT_MIB, "--replSet", "rs")
     attack = Attack(process, port)
-    attack.quiet.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
-    until(lambda: attack.quiet.admin.command("hello")["isWritablePrimary"], what="a primary")
+    make_set_of_one(attack.quiet, port)
     fill(attack.quiet[DATABASE])
     attack.run()
     attack.report()
@@ -161,8 +160,7 @@ def test_what_explodes_ends_and_the_node_lives(node):
 def test_old_versions_kept_for_reads_in_the_past_are_a_part_of_the_memory(node):
     process, port = node(600, "--replSet", "rs")
     client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
-    client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
-    until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
+    make_set_of_one(client, port)
     versions = client[DATABASE].versions
     before = process.resident_kib() >> 10
     for _ in range(8):

@@ -16,7 +16,7 @@ import time
 import bson
 import pymongo
 import pytest
-from conftest import mongod, until
+from conftest import make_set_of_one, mongod, until
 from raw_connection import framed, message
 
 CLIENTS = 64
@@ -30,8 +30,7 @@ def node(workdir, processes):
     options = ["--replSet", "rs", "--setParameter", "transactionLifetimeLimitSeconds=3"]
     process, port = mongod(workdir, processes, *options, name="killed")
     client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
-    client.admin.command("replSetInitiate", {"_id": "rs", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
-    until(lambda: client.admin.command("hello")["isWritablePrimary"], what="a primary")
+    make_set_of_one(client, port)
     return process, port, client
 
 

@@ -109,11 +109,6 @@ pub fn input_bytes_max() -> usize {
     (node::memory::ceiling() / INPUT_SHARE).min(INPUT_MAX)
 }
 
-/// The memory of this process, in bytes.
-pub fn limit_bytes() -> u64 {
-    node::memory::available_bytes().map_or(u64::MAX, |bytes| bytes as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -478,7 +478,7 @@ impl Service {
         if let Some(node) = &self.node {
             *node.limits.write() = node::memory::limits(&self.parameters);
             node.replication.set(node::replication::Settings::of(&self.parameters));
-            let memory = usize::try_from(crate::memory::limit_bytes()).unwrap_or(usize::MAX);
+            let memory = node::memory::available_bytes().unwrap_or(usize::MAX);
             if let Ok(bytes) = node::plan_cache::parse_size(&self.parameters.text("planCacheSize"), memory) {
                 node.plan_caches.set_bound(bytes);
             }

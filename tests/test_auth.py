@@ -193,6 +193,33 @@ def test_a_shard_is_stepped_down_by_a_user_whom_it_does_not_know(started):
     assert done.returncode == 0 and f"{name}: " in done.stdout and "stepped down" in done.stdout, done.stderr
 
 
+def test_who_is_logged_in_on_a_secondary_hears_of_changes_of_users(started):
+    _, ready = started.up("--auth", "--replset", "rs", "--replicas", 3)
+    everywhere = {"w": 3, "wtimeout": 20000}
+    with client(ready["uri"]) as c:
+        for user in ("kept", "gone"):
+            c.admin.command("createUser", user, pwd="p", roles=["readAnyDatabase"], writeConcern=everywhere)
+        hello = c.admin.command("hello")
+        secondary = next(host for host in hello["hosts"] if host != hello["primary"])
+
+        def logged_in(user, password="p"):
+            return client(f"mongodb://{secondary}/?directConnection=true", username=user, password=password)
+
+        with logged_in("kept") as kept, logged_in("gone") as gone:
+            assert kept.d.c.find_one() is None and gone.d.c.find_one() is None
+            c.admin.command("revokeRolesFromUser", "kept", roles=["readAnyDatabase"], writeConcern=everywhere)
+            assert code(kept.d.c.find_one) == 13
+            c.admin.command("dropUser", "gone", writeConcern=everywhere)
+            assert code(gone.d.c.find_one) in (13, 18)
+        with logged_in("gone") as late:
+            assert code(lambda: late.admin.command("ping")) == 18
+        c.admin.command("updateUser", "kept", pwd="q", writeConcern=everywhere)
+        with logged_in("kept") as late:
+            assert code(lambda: late.admin.command("ping")) == 18
+        with logged_in("kept", "q") as late:
+            late.admin.command("ping")
+
+
 def openssl(*argv):
     subprocess.run(["openssl", *map(str, argv)], check=True, capture_output=True)
 
@@ -212,11 +239,13 @@ def certificates(path):
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")
 def test_drivers_speak_tls_and_log_in_by_certificate(started, tmp_path):
     certificates(tmp_path)
+    openssl("pkcs8", "-topk8", "-in", tmp_path / "server.key", "-out", tmp_path / "sealed.key", "-passout", "pass:secret")
+    (tmp_path / "sealed.pem").write_text((tmp_path / "server.crt").read_text() + (tmp_path / "sealed.key").read_text())
     port = free_ports(1)
     (tmp_path / "d").mkdir()
-    started.node("mongod", port, "--dbpath", tmp_path / "d", "--auth", "--tlsMode", "requireTLS",
-                 "--tlsCertificateKeyFile", tmp_path / "server.pem", "--tlsCAFile", tmp_path / "ca.pem",
-                 "--tlsAllowConnectionsWithoutCertificates")
+    node = started.node("mongod", port, "--dbpath", tmp_path / "d", "--auth", "--tlsMode", "requireTLS",
+                        "--tlsCertificateKeyFile", tmp_path / "sealed.pem", "--tlsCertificateKeyFilePassword", "secret",
+                        "--tlsCAFile", tmp_path / "ca.pem", "--tlsAllowConnectionsWithoutCertificates", "--tlsLogVersions", "TLS1_2,TLS1_3")
     uri = f"mongodb://127.0.0.1:{port}/?directConnection=true"
     tls = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem")}
     with pytest.raises((ServerSelectionTimeoutError, ConfigurationError)):
@@ -233,6 +262,7 @@ def test_drivers_speak_tls_and_log_in_by_certificate(started, tmp_path):
         assert code(lambda: c.d.c.insert_one({})) == 13
     with client(uri, authMechanism="MONGODB-X509", **tls) as c:
         assert code(lambda: c.d.c.find_one()) == 18
+    node.wait_for("Accepted connection with TLS")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")

@@ -134,8 +134,10 @@ class Attack:
         while self.process.resident_kib() > bound and time.monotonic() - began < 15:
             time.sleep(0.1)
         after = self.process.resident_kib()
+        allocated = self.quiet.admin.command("serverStatus")["tcmalloc"]["generic"]["current_allocated_bytes"]
         print(f"{sum(self.counts.values())} operations; ping p50 {self.pings[len(self.pings) // 2] * 1000:.0f} ms, worst {self.pings[-1] * 1000:.0f} ms; "
-              f"resident {self.before >> 10} MiB before, {self.peak >> 10} at most, {after >> 10} after, with {self.kept_kib() >> 10} written")
+              f"resident {self.before >> 10} MiB before, {self.peak >> 10} at most, {after >> 10} after, of which "
+              f"{allocated >> 20} allocated, with {self.kept_kib() >> 10} written")
         print("slowest:", {k: f"{v:.2f} s" for k, v in sorted(self.slowest.items(), key=lambda i: -i[1])[:12]})
         print("later than their limit and 100 ms:", dict(self.late.most_common(12)))
         print("latest:", *sorted(self.outliers, reverse=True)[:5], sep="\n  ")

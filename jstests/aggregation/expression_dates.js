@@ -21,6 +21,10 @@ assert.eq("2024-03-01 00:45 +0100 Mar March", value({$dateToString: {date: "$d",
 assert.eq("none", value({$dateToString: {date: "$n", onNull: "none"}}));
 assert.eq(ISODate("2024-02-29T23:45:06.789Z"), value({$dateFromString: {dateString: "2024-02-29T23:45:06.789"}}));
 assert.eq(ISODate("2024-02-29T22:00:00Z"), value({$dateFromString: {dateString: "29.02.2024 23:00", format: "%d.%m.%Y %H:%M", timezone: "Europe/Oslo"}}));
+// As C prints a date, and JavaScript.
+for (const text of ["Wed Jan 31 12:05:28 1996", "WED jan 31 15:35:28 +03:30 1996", "Wed Jan 31 1996 15:35:28 GMT+0330"]) {
+    assert.eq(ISODate("1996-01-31T12:05:28Z"), value({$dateFromString: {dateString: text}}), text);
+}
 assert.eq(["bad", "null"], [value({$dateFromString: {dateString: "nonsense", onError: "bad"}}), value({$dateFromString: {dateString: "$n", onNull: "null"}})]);
 assert.eq(ISODate("2024-03-01T00:00:00Z"), value({$dateFromParts: {year: 2024, month: 2, day: 30}}));
 assert.eq(ISODate("2023-12-31T00:00:00Z"), value({$dateFromParts: {year: 2024, month: 1, day: 0}}));

@@ -26,3 +26,6 @@ assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: version, 
 const later = {processId: version.processId, counter: NumberLong(Number(version.counter) + 1000000)};
 assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: later, maxAwaitTimeMS: 60 * 1000}), [31382, 51761, 51764]);
 assert.commandFailedWithCode(db.runCommand({hello: 1, topologyVersion: 1, maxAwaitTimeMS: 1}), ErrorCodes.TypeMismatch);
+// A client says who it is once.
+const metadata = {driver: {name: "d", version: "1"}, os: {type: "Linux"}};
+assert.commandFailedWithCode(db.runCommand({hello: 1, client: metadata}), ErrorCodes.ClientMetadataCannotBeMutated);

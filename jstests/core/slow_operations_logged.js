@@ -1,6 +1,7 @@
 /**
  * People find slow queries by the lines of the log, and tools read from them what a query examined, returned and took.
- * It fails if a line lacks the plan or the counts, or if a filter does not choose which operations are logged.
+ * It fails if a line lacks the plan or the counts, if a filter does not choose which operations are logged, or if data is shown where the
+ * log has to be without.
  *
  * @tags: [requires_own_servers]
  */
@@ -50,6 +51,20 @@ assert.eq(2, lines("this").length);
 assert.commandFailedWithCode(mongod.adminCommand({setProfilingFilterGlobally: 1}), 40414);
 assert.commandFailedWithCode(mongod.adminCommand({setProfilingFilterGlobally: 1, filter: 1}), ErrorCodes.BadValue);
 MongoRunner.stopMongod(mongod);
+
+const redacting = MongoRunner.runMongod({redactClientLogData: ""});
+const hidden = redacting.getDB("test");
+assert.commandWorked(hidden.runCommand({profile: 0, slowms: -1}));
+assert.commandWorked(hidden.runCommand({find: "c", filter: {secret: {$in: ["mine", 4711]}}}));
+assert.commandFailed(hidden.runCommand({find: "c", filter: {a: {$secret: 1}}}));
+const shown = assert.commandWorked(redacting.adminCommand({getLog: "global"})).log.map((line) => JSON.parse(line))
+    .filter((line) => line.id === 51803 && line.attr.ns === "test.c").map((line) => line.attr);
+assert.eq({secret: {$in: ["###", "###"]}}, shown[0].command.filter);
+assert.eq(["###", "###", "BadValue"], [shown[1].command.filter.a.$secret, shown[1].errMsg, shown[1].errName]);
+assert.commandWorked(redacting.adminCommand({setParameter: 1, redactClientLogData: false}));
+assert.commandWorked(hidden.runCommand({find: "c", filter: {secret: "mine"}}));
+assert(assert.commandWorked(redacting.adminCommand({getLog: "global"})).log.some((line) => line.includes('"mine"')));
+MongoRunner.stopMongod(redacting);
 
 const plain = MongoRunner.runMongod({});
 assert.commandFailedWithCode(plain.adminCommand({setProfilingFilterGlobally: 1, filter: {}}), 7283301);

@@ -293,6 +293,10 @@ codes! {
     LOG_WRITE_FAILED 180 "LogWriteFailed" 0;
     AMBIGUOUS_INDEX_KEY_PATTERN 181 "AmbiguousIndexKeyPattern" 0;
     INVALID_VIEW_DEFINITION 182 "InvalidViewDefinition" 0;
+    CLIENT_METADATA_MISSING_FIELD 183 "ClientMetadataMissingField" 0;
+    CLIENT_METADATA_APP_NAME_TOO_LARGE 184 "ClientMetadataAppNameTooLarge" 0;
+    CLIENT_METADATA_DOCUMENT_TOO_LARGE 185 "ClientMetadataDocumentTooLarge" 0;
+    CLIENT_METADATA_CANNOT_BE_MUTATED 186 "ClientMetadataCannotBeMutated" 0;
     INVALID_INDEX_SPECIFICATION_OPTION 197 "InvalidIndexSpecificationOption" 0;
     INCOMPATIBLE_SERVER_VERSION 188 "IncompatibleServerVersion" 0;
     PRIMARY_STEPPED_DOWN 189 "PrimarySteppedDown" RETRIABLE | NOT_PRIMARY;

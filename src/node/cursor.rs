@@ -11,7 +11,7 @@ use crate::memory;
 use crate::operation::{Operation, ReadLevel, SessionId};
 use crate::read::rows::Rows;
 use crate::transaction::Transaction;
-use document::{DocBuf, Document, Error, Result, Value, bail, codes, err};
+use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::{BTreeSet, HashMap};
@@ -44,12 +44,30 @@ pub struct Cursor {
     pub reader: Option<Arc<Transaction>>,
     /// What its batches have not used yet of the time that `maxTimeMS` gave them together.
     pub time_left: Option<Duration>,
-    /// The command that opened it, for currentOp.
-    pub command: DocBuf,
+    pub account: Account,
+}
+
+/// What `$currentOp` shows of a cursor.
+#[derive(Clone)]
+pub struct Account {
+    /// The command that opened it.
+    pub command: Arc<DocBuf>,
     pub created_ms: i64,
     /// Documents and batches handed out.
     pub returned: u64,
     pub batches: u64,
+}
+
+impl Account {
+    /// Of a cursor that `command` opened now, whose first batch has so many documents.
+    pub fn new(command: Doc<'_>, now_ms: i64, returned: usize) -> Account {
+        Account {
+            command: Arc::new(command.to_owned()),
+            created_ms: now_ms,
+            returned: returned as u64,
+            batches: 1,
+        }
+    }
 }
 
 /// Ends of the classes in which cursors' lives are counted, in seconds; the last class has none.
@@ -100,6 +118,8 @@ struct Entry {
     transaction: Option<i64>,
     no_timeout: bool,
     last_use_ms: i64,
+    /// Up to the last batch but the one under way.
+    account: Account,
     state: State,
 }
 
@@ -164,17 +184,16 @@ pub enum Killed {
     NotFound,
 }
 
-/// One open cursor as `$currentOp` with `idleCursors` shows it.
+/// One open cursor as `$currentOp` shows it.
 pub struct CursorInfo {
     pub id: i64,
     pub ns: String,
     pub session: Option<SessionId>,
-    pub created_ms: i64,
     pub last_use_ms: i64,
-    pub returned: u64,
-    pub batches: u64,
     pub no_timeout: bool,
-    pub command: DocBuf,
+    pub account: Account,
+    /// The number of the getMore that uses it now.
+    pub operation: Option<i64>,
 }
 
 impl Cursors {
@@ -185,7 +204,7 @@ impl Cursors {
     /// would take much of it.
     pub fn open(&self, cursor: Cursor, now_ms: i64) -> Result<i64> {
         self.reap_if_due(now_ms);
-        let kept = cursor.rows.held_bytes() + cursor.command.bytes().len();
+        let kept = cursor.rows.held_bytes() + cursor.account.command.bytes().len();
         let mut entries = self.entries.lock();
         memory::check_cursor(kept, entries.len())?;
         let id = loop {
@@ -203,6 +222,7 @@ impl Cursors {
                 transaction: cursor.transaction,
                 no_timeout: cursor.no_timeout,
                 last_use_ms: now_ms,
+                account: cursor.account.clone(),
                 state: State::Idle(Box::new(cursor)),
             },
         );
@@ -353,26 +373,22 @@ impl Cursors {
             lives: self.lives.counts(),
         }
     }
-    /// The idle cursors.
-    pub fn idle(&self) -> Vec<CursorInfo> {
+    /// All of them, whether a getMore uses them or not.
+    pub fn list(&self) -> Vec<CursorInfo> {
         let entries = self.entries.lock();
-        entries
-            .iter()
-            .filter_map(|(id, e)| match &e.state {
-                State::Idle(c) => Some(CursorInfo {
-                    id: *id,
-                    ns: e.ns.clone(),
-                    session: e.session,
-                    created_ms: c.created_ms,
-                    last_use_ms: e.last_use_ms,
-                    returned: c.returned,
-                    batches: c.batches,
-                    no_timeout: e.no_timeout,
-                    command: c.command.clone(),
-                }),
-                State::Pinned(_) => None,
-            })
-            .collect()
+        let info = |(id, e): (&i64, &Entry)| CursorInfo {
+            id: *id,
+            ns: e.ns.clone(),
+            session: e.session,
+            last_use_ms: e.last_use_ms,
+            no_timeout: e.no_timeout,
+            account: e.account.clone(),
+            operation: match &e.state {
+                State::Idle(_) => None,
+                State::Pinned(operation) => Some(operation.id),
+            },
+        };
+        entries.iter().map(info).collect()
     }
 }
 
@@ -392,14 +408,15 @@ impl Pin<'_> {
     /// Puts the cursor back for the next getMore; false when it was killed meanwhile.
     pub fn park(mut self, now_ms: i64) -> bool {
         let Some(mut cursor) = self.cursor.take() else { return false };
-        cursor.batches += 1;
-        if cursor.batches == 2 {
+        cursor.account.batches += 1;
+        if cursor.account.batches == 2 {
             self.cursors.more_than_one_batch.fetch_add(1, Ordering::Relaxed);
         }
         let mut entries = self.cursors.entries.lock();
         match entries.get_mut(&self.id) {
             Some(entry) => {
                 entry.last_use_ms = now_ms;
+                entry.account = cursor.account.clone();
                 if let State::Pinned(op) = &entry.state {
                     cursor.time_left = op.time_left();
                 }

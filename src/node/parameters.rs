@@ -100,6 +100,9 @@ impl Parameter {
 
 /// DO NOT CHANGE: the names of configuration files and commands.
 const CLUSTER_AUTH_MODES: &[&str] = &["keyFile", "sendKeyFile", "sendX509", "x509"];
+/// DO NOT CHANGE: as those; and their older names.
+const TLS_MODES: &[&str] = &["disabled", "allowTLS", "preferTLS", "requireTLS"];
+const SSL_MODES: &[&str] = &["disabled", "allowSSL", "preferSSL", "requireSSL"];
 
 use Initial::{Bool, Double, Int, List, Long, Text};
 
@@ -109,6 +112,7 @@ pub const TABLE: &[Parameter] = &[
     row("allowMultipleArbiters", Bool(false)).startup_only(),
     inert("allowMultipleUsersWithApiStrict", Bool(false)),
     row("allowDiskUseByDefault", Bool(true)),
+    row("allowRolesFromX509Certificates", Bool(true)).startup_only(),
     row("analyzeShardKeyNumRanges", Int(100)).min(1.0),
     inert("AsyncRequestsSenderUseBaton", Bool(true)),
     row("authFailedDelayMs", Int(0)).min(0.0).startup_only(),
@@ -272,6 +276,7 @@ pub const TABLE: &[Parameter] = &[
     row("replBatchLimitBytes", Int(104_857_600)).min(16_777_216.0).max(104_857_600.0),
     row("replBatchLimitOperations", Int(5000)).min(1.0).max(1_000_000.0),
     row("replElectionTimeoutOffsetLimitFraction", Double(0.15)).min(0.01).max(1.0),
+    row("redactClientLogData", Bool(false)),
     inert("replMonitorRefreshPeriod", Int(30)),
     inert("replWriterThreadCount", Int(16)).startup_only(),
     row("reportOpWriteConcernCountersInServerStatus", Bool(false)).startup_only(),
@@ -293,9 +298,10 @@ pub const TABLE: &[Parameter] = &[
     inert("skipCorruptDocumentsWhenCloning", Bool(false)),
     inert("skipShardingConfigurationChecks", Bool(false)).startup_only(),
     inert("slowConnectionThresholdMillis", Int(100)),
+    row("sslMode", Text("disabled")).one_of(SSL_MODES).runtime_only(),
     inert("storageEngineConcurrencyAdjustmentAlgorithm", Text("throughputProbing")),
     inert("storeFindAndModifyImagesInSideCollection", Bool(true)),
-    inert("suppressNoTLSPeerCertificateWarning", Bool(false)),
+    row("suppressNoTLSPeerCertificateWarning", Bool(false)),
     inert("syncdelay", Double(60.0)),
     inert("taskExecutorPoolSize", Int(1)),
     inert("tcmallocReleaseRate", Double(1.0)),
@@ -303,6 +309,12 @@ pub const TABLE: &[Parameter] = &[
     inert("testingDiagnosticsEnabled", Bool(false)).startup_only(),
     inert("textSearchEnabled", Bool(true)),
     inert("traceExceptions", Bool(false)),
+    row("tlsClusterAuthX509Override", Initial::Document).startup_only(),
+    row("tlsMode", Text("disabled")).one_of(TLS_MODES).runtime_only(),
+    row("tlsUseSystemCA", Bool(false)).startup_only(),
+    row("tlsWithholdClientCertificate", Bool(false)).startup_only(),
+    row("tlsX509ClusterAuthDNOverride", Text("")).startup_only(),
+    row("tlsX509ExpirationWarningThresholdDays", Int(30)).min(0.0).startup_only(),
     row("transactionLifetimeLimitSeconds", Int(60)).min(1.0),
     inert("transactionLockRequestTimeoutMillis", Int(5)),
     row("transactionSizeLimitBytes", Long(i64::MAX)).min(1.0),

@@ -65,8 +65,8 @@ pub struct Connection {
     pub multiplexed: AtomicBool,
     /// The address it came in at; over a unix socket there is none.
     pub local: std::sync::OnceLock<std::net::IpAddr>,
-    /// The subject of the peer's certificate, if it showed one that was checked.
-    pub subject: std::sync::OnceLock<String>,
+    /// What the peer's certificate says, if it showed one that was checked.
+    pub peer: std::sync::OnceLock<crate::tls::Peer>,
     /// The name by which the client asked for this server over TLS.
     pub server_name: std::sync::OnceLock<String>,
     /// Logging in, step by step.
@@ -98,7 +98,7 @@ impl Connection {
             knows_balancer: AtomicBool::new(false),
             multiplexed: AtomicBool::new(false),
             local: std::sync::OnceLock::new(),
-            subject: std::sync::OnceLock::new(),
+            peer: std::sync::OnceLock::new(),
             server_name: std::sync::OnceLock::new(),
             conversation: Mutex::default(),
             user_generation: AtomicU64::new(0),

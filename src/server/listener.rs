@@ -334,16 +334,22 @@ fn spawn_tls(service: Arc<Service>, open: OpenConnection, stream: TcpStream) {
     let task = runtime::spawn(async move {
         let own = open.connection.clone();
         let Some(tls) = &service.tls else { return };
-        let accepted = tls::accept(tls, &service.log, &own.name(), &own.client.remote, stream).await;
-        match accepted {
+        let arrival = tls::Arrival {
+            tls,
+            parameters: &service.parameters,
+            log: &service.log,
+            name: &own.name(),
+            remote: &own.client.remote,
+        };
+        match arrival.accept(stream).await {
             None => {}
             Some(Incoming::Plain(stream)) => {
                 let (reader, writer) = stream.into_split();
                 connection::serve(service.clone(), own, reader, writer).await;
             }
-            Some(Incoming::Encrypted(stream, subject)) => {
-                if let Some(subject) = subject {
-                    let _ = own.subject.set(subject);
+            Some(Incoming::Encrypted(stream, peer)) => {
+                if let Some(peer) = peer {
+                    let _ = own.peer.set(peer);
                 }
                 if let Some(name) = stream.get_ref().1.server_name() {
                     let _ = own.server_name.set(name.to_string());

@@ -156,7 +156,7 @@ pub fn as_member(service: &Service) -> ConnectOptions {
         host_info: service.parameters.test_commands().then(|| service.host.clone()),
         credentials: service.auth.key.as_ref().map(|key| key.credentials()),
         certificate_login: service.auth.sends_certificate.clone(),
-        tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
+        tls: service.tls.as_ref().map(|tls| tls.client.clone()),
         limits: Limits::BETWEEN_NODES,
         // Where users are not checked, a node that does not know the key is served as one without it.
         credentials_optional: service.options.transition_to_auth || !service.options.auth,
@@ -188,7 +188,7 @@ fn start_router(service: &Arc<Service>) {
         let owners = Owners::operating(flags, client);
         let idle_sessions = flags.get_bool("idleSessions").unwrap_or(true);
         let truncates = flags.get_bool("truncateOps") == Some(true);
-        let shown = Shown { owners, idle_connections, idle_sessions, truncates };
+        let shown = Shown { owners, idle_connections, idle_sessions, idle_cursors: false, truncates };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);

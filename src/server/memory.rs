@@ -73,7 +73,7 @@ pub fn wake_workers(runtime: &tokio::runtime::Handle) {
 }
 
 /// What the process has of its own in memory: without pages of files, as those of its program.
-fn resident_bytes() -> usize {
+pub fn resident_bytes() -> usize {
     let pages = pages();
     usize::try_from(pages.resident.saturating_sub(pages.of_files)).unwrap_or(usize::MAX)
 }

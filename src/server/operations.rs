@@ -83,7 +83,9 @@ struct Transition {
 }
 
 /// Bodies up to this many bytes are kept for currentOp; of longer ones the first field only.
-const BODY_BYTES_MAX: usize = 2048;
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// So many stay allocated for the next operation.
+const BODY_BYTES_KEPT: usize = 2048;
 
 /// Leaves the registry when dropped.
 pub struct Entered<'a> {
@@ -95,6 +97,9 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         if let Some(inner) = self.connection.slot.0.lock().get_mut(self.place) {
             inner.running = None;
+            if inner.body.capacity() > BODY_BYTES_KEPT {
+                inner.body = Vec::new();
+            }
         }
     }
 }

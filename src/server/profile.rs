@@ -136,8 +136,21 @@ pub fn log_if_slow(context: &Context, ended: &Ended<'_>) {
     if !wanted {
         return;
     }
-    let attr = line(context, ended, millis);
+    let mut attr = line(context, ended, millis);
+    if service.parameters.bool("redactClientLogData") {
+        let data = |name: &str| matches!(name, "command" | "originatingCommand" | "errMsg");
+        attr.0.iter_mut().filter(|(name, _)| data(name)).for_each(|(_, value)| redact(value));
+    }
     service.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
+}
+
+/// Leaves of a value its form.
+fn redact(value: &mut Value) {
+    match value {
+        Value::Document(d) => d.0.iter_mut().for_each(|(_, v)| redact(v)),
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        leaf => *leaf = "###".into(),
+    }
 }
 
 /// Bytes of a command whose shape is worth a look: it is made where others are served.

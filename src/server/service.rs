@@ -198,6 +198,7 @@ impl Service {
         let mut service = Service::new(options, log, bound.port, node);
         service.auth.set_key(key);
         service.tls = tls;
+        service.note_tls_mode();
         let service = Arc::new(service);
         if let Some(node) = &service.node {
             service.set_times(Arc::new(NodeTimes(node.clone())));
@@ -460,10 +461,29 @@ impl Service {
                 Err(error) => self.log.error("CONTROL", 9_000_003, "main", &error.message, doc! {}),
             }
         }
+        if self.options.redacts_log {
+            // It is one that can be set.
+            drop(self.parameters.set_at_runtime("redactClientLogData", &true.into()));
+        }
         if self.options.set_parameters.iter().any(|(name, _)| name == MEMORY_LIMIT) {
             self.limit_memory();
         }
         self.apply_log_level();
+    }
+    /// Goes over to another mode of TLS, where it is spoken at all, and shows it.
+    pub fn set_tls_mode(&self, mode: crate::tls::Mode) {
+        if let Some(tls) = &self.tls {
+            tls.set_mode(mode);
+            self.note_tls_mode();
+        }
+    }
+    /// Has the parameters show the mode of TLS.
+    fn note_tls_mode(&self) {
+        let mode = self.tls.as_ref().map_or(crate::tls::Mode::Disabled, |tls| tls.mode());
+        for (name, value) in [("tlsMode", mode.name()), ("sslMode", mode.old_name())] {
+            // They are among the names that these take.
+            drop(self.parameters.set_at_runtime(name, &value.into()));
+        }
     }
     /// Makes the process follow [`MEMORY_LIMIT`]. Called where that is given: all nodes of a process have one memory, and what one of
     /// them was told holds until another is told something else.

@@ -28,7 +28,7 @@ impl Stream {
             Address::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                match tls {
+                match tls.filter(|tls| tls.is_spoken()) {
                     None => Ok(Stream::Tcp(stream)),
                     Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(host, stream).await?))),
                 }

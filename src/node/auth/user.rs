@@ -55,7 +55,7 @@ pub struct User {
     pub credentials: Document,
     restrictions: Vec<Restrictions>,
     pub digest: [u8; 32],
-    /// Its roles came with its certificate.
+    /// Its roles stand in its certificate; it is stored nowhere.
     pub from_certificate: bool,
 }
 
@@ -103,10 +103,6 @@ impl User {
     }
     pub fn is_system(&self) -> bool {
         self.name.is_system()
-    }
-    /// Whether no document stands behind it, so that it stays what it is.
-    pub fn is_fixed(&self) -> bool {
-        self.is_system() || self.from_certificate
     }
     /// Somebody without a name.
     pub fn nobody(privileges: Privileges) -> User {

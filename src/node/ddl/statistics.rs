@@ -39,7 +39,7 @@ pub fn collection_statistics(node: &Node, c: &Collection, scale: i64, orphans: i
     let capped = c.meta().capped();
     d.push("capped", capped);
     if capped {
-        d.push("max", options.get("max").cloned().unwrap_or(Value::Int64(0)));
+        d.push("max", options.get("max").cloned().unwrap_or(Value::Int32(0)));
         let bytes = options.get("size").and_then(document::number::to_i64_saturating).unwrap_or(0);
         d.push("maxSize", number(bytes / scale));
     }

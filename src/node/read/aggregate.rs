@@ -11,7 +11,7 @@ use super::host::{LocalHost, Writing};
 use super::rows::Rows;
 use super::sub_pipelines::SubPipelines;
 use crate::change_stream::{self, ChangeStreamRows};
-use crate::cursor::Cursor;
+use crate::cursor::{Account, Cursor};
 use crate::exec::batch::Documents;
 use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
@@ -675,10 +675,7 @@ pub async fn aggregate(
                 level: node.read_level(op),
                 keeps_snapshot: op.transaction().is_some(),
                 time_left: op.time_left(),
-                command: request.body.to_owned(),
-                created_ms: node.now_ms(),
-                returned: batch.count() as u64,
-                batches: 1,
+                account: Account::new(request.body, node.now_ms(), batch.count()),
             },
             node.now_ms(),
         )?,

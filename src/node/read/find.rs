@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::rows::Rows;
 use super::tail::TailRows;
 use super::{aggregate, aggregate::Asked, command_variables};
-use crate::cursor::Cursor;
+use crate::cursor::{Account, Cursor};
 use crate::exec::query::ownership;
 use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Query, Shape, Wanted};
@@ -359,10 +359,7 @@ fn cursor(
         level: node.read_level(op),
         keeps_snapshot: op.transaction().is_some(),
         time_left: op.time_left(),
-        command: body.to_owned(),
-        created_ms: node.now_ms(),
-        returned: batch.count() as u64,
-        batches: 1,
+        account: Account::new(body, node.now_ms(), batch.count()),
     }
 }
 

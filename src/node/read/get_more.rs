@@ -106,7 +106,7 @@ async fn more(
 ) -> Result<()> {
     let (id, await_ms) = (command.id, command.await_ms);
     if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
-        op.profiler_notes().opened_by(pin.cursor()?.command.doc().to_document());
+        op.profiler_notes().opened_by(pin.cursor()?.account.command.doc().to_document());
     }
     node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", ns).await?;
     node.failpoints.fail_with_code(op, "failGetMoreAfterCursorCheckout")?;
@@ -144,7 +144,7 @@ async fn more(
         node.await_level_committed(op, cursor.level).await?;
     }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", ns).await?;
-    cursor.returned += batch.count() as u64;
+    cursor.account.returned += batch.count() as u64;
     let token = cursor.rows.resume_token();
     let id = match cursor.rows.ended() {
         true => 0,

@@ -110,6 +110,11 @@ impl LocalHost {
             "$queryStats" => Ok(Vec::new()),
             "$listSampledQueries" => self.sampled_queries(&spec),
             "$currentOp" => match &*node.hooks.read() {
+                _ if spec.get_bool("targetAllNodes") == Some(true)
+                    && !self.op.client.internal.load(std::sync::atomic::Ordering::Relaxed) =>
+                {
+                    bail!(FAILED_TO_PARSE, "$currentOp supports targetAllNodes on a mongos only")
+                }
                 Some(hooks) => Ok(hooks.current_op(&spec, &self.op.client)),
                 None => Ok(Vec::new()),
             },

@@ -282,6 +282,11 @@ impl<'a> Cursor<'a> {
     fn spaces(&mut self) {
         while self.eat(' ') || self.eat('\t') {}
     }
+    /// Whether an hour and a colon follow.
+    fn is_at_time(&self) -> bool {
+        let hour = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        matches!(hour, 1 | 2) && self.rest()[hour..].starts_with(':')
+    }
     fn word(&mut self) -> &'a str {
         let n = self.rest().bytes().take_while(u8::is_ascii_alphabetic).count();
         let w = &self.rest()[..n];
@@ -326,7 +331,13 @@ impl<'a> Cursor<'a> {
             "EDT" => Some(Zone::Fixed(-4 * HOUR)),
             "PST" => Some(Zone::Fixed(-8 * HOUR)),
             "PDT" => Some(Zone::Fixed(-7 * HOUR)),
-            _ => Zone::parse(name).ok(),
+            // GMT+0330
+            upper => {
+                match upper.strip_prefix("GMT").or_else(|| upper.strip_prefix("UTC")).and_then(parse_offset) {
+                    Some(offset) => Some(Zone::Fixed(offset)),
+                    None => Zone::parse(name).ok(),
+                }
+            }
         }
     }
 }
@@ -413,19 +424,8 @@ fn read_date(c: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
         c.at = before;
     }
     if let Some(month) = c.month_name() {
-        // July 4, 2017 and Jul 4 2017
         read.month = Some(month);
-        c.eat('.');
-        c.spaces();
-        read.day = Some(c.digits(1, 2)?);
-        let suffix = c.at;
-        if !["st", "nd", "rd", "th"].contains(&c.word().to_ascii_lowercase().as_str()) {
-            c.at = suffix;
-        }
-        c.eat(',');
-        c.spaces();
-        read.year = Some(c.digits(4, 4)?);
-        return Some(());
+        return read_after_month(c, read);
     }
     let start = c.at;
     let first = c.digits(1, 8)?;
@@ -477,6 +477,29 @@ fn read_date(c: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
         }
         _ => return None,
     }
+    Some(())
+}
+
+/// July 4, 2017 and Jul 4 2017; Jul 4 12:00:00 2017 with or without a zone, as C prints it.
+fn read_after_month(c: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
+    c.eat('.');
+    c.spaces();
+    read.day = Some(c.digits(1, 2)?);
+    let suffix = c.at;
+    if !["st", "nd", "rd", "th"].contains(&c.word().to_ascii_lowercase().as_str()) {
+        c.at = suffix;
+    }
+    c.eat(',');
+    c.spaces();
+    if c.is_at_time() {
+        read_time(c, read)?;
+        c.spaces();
+        if !c.rest().starts_with(|x: char| x.is_ascii_digit()) {
+            read.offset = Some(c.zone()?);
+            c.spaces();
+        }
+    }
+    read.year = Some(c.digits(4, 4)?);
     Some(())
 }
 

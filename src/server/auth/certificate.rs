@@ -4,8 +4,10 @@
 use super::{gate, member, sasl, users};
 use crate::dispatch::Context;
 use crate::service::Service;
+use crate::tls::Peer;
 use document::{Document, Result, doc};
-use node::auth::UserName;
+use node::auth::{User, UserName};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 const MECHANISM: &str = "MONGODB-X509";
@@ -52,23 +54,31 @@ pub async fn log_in(context: &Context, user: Option<&str>, speculative: bool) ->
 
 /// Logs the user in; the text says why not, for the log.
 async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<UserName, String> {
-    let Some(subject) = context.connection.subject.get() else {
+    let Some(peer) = context.connection.peer.get().filter(|peer| !peer.subject.is_empty()) else {
         return Err("there is no certificate, or it was not checked".to_string());
     };
-    if asked.is_some_and(|asked| asked != subject) {
-        return Err(format!("the certificate is that of {subject}"));
+    if asked.is_some_and(|asked| asked != peer.subject) {
+        return Err(format!("the certificate is that of {}", peer.subject));
     }
-    if names_member(&context.service, subject) {
-        return log_in_member(context, subject);
+    let (service, name) = (&context.service, UserName::new(&peer.subject, "$external"));
+    if member::is_member(service, peer) {
+        if member::is_by_extension(service)
+            && users::find(service, &name).await.is_ok_and(|user| user.is_some())
+        {
+            return Err("a member's certificate has the name of a user".to_string());
+        }
+        return log_in_member(context, &name);
     }
-    let name = UserName::new(subject, "$external");
     if let Some(user) = context.connection.client.user()
         && user.name != name
     {
         return Err(gate::already(&user, &name).message.to_string());
     }
-    let user = users::find(&context.service, &name).await.map_err(|e| e.message.to_string())?;
-    match user.filter(|user| user.admitted(&gate::ends(context))) {
+    match user_of(service, peer, &name)
+        .await
+        .map_err(|e| e.message.to_string())?
+        .filter(|user| user.admitted(&gate::ends(context)))
+    {
         Some(user) => {
             sasl::log_in(context, user, MECHANISM);
             Ok(name)
@@ -77,22 +87,32 @@ async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<Use
     }
 }
 
-/// Whether a certificate of this subject is one of the cluster's own.
+/// The user that a certificate names: with the roles that stand in it, or else as it is stored.
+///
+/// # Errors
+/// RoleNotFound (31); the config server's, and what keeps it from being reached.
+pub async fn user_of(service: &Service, peer: &Peer, name: &UserName) -> Result<Option<Arc<User>>> {
+    match !peer.roles.is_empty() && service.parameters.bool("allowRolesFromX509Certificates") {
+        true => users::of_roles(service, name, &peer.roles).await.map(Some),
+        false => users::find(service, name).await,
+    }
+}
+
+/// Whether a certificate of this subject would be one of the cluster's own.
 pub fn names_member(service: &Service, subject: &str) -> bool {
-    service.tls.as_ref().is_some_and(|tls| member::is_member(subject, &tls.own_subject()))
+    member::is_member(service, &Peer { subject: subject.to_string(), ..Peer::default() })
 }
 
 /// Members are no users: where the mode takes no certificates nobody logs in with a member's.
-fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserName, String> {
+fn log_in_member(context: &Context, name: &UserName) -> std::result::Result<UserName, String> {
     let service = &context.service;
     if !service.cluster_auth_mode().takes_certificate() {
         return Err("the certificate is a member's, and members log in by key file".to_string());
     }
-    let name = UserName::new(subject, "$external");
     if let Some(user) = context.connection.client.user()
         && !user.is_system()
     {
-        return Err(gate::already(&user, &name).message.to_string());
+        return Err(gate::already(&user, name).message.to_string());
     }
     let system = service.auth.system.clone();
     if !system.admitted(&gate::ends(context)) {
@@ -104,5 +124,5 @@ fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserNa
             "Client isn't a mongod or mongos, but is connecting with a certificate with cluster membership";
         service.log.warning("ACCESS", 20430, &context.connection.name(), text, doc! {});
     }
-    Ok(name)
+    Ok(name.clone())
 }

@@ -53,11 +53,15 @@ pub async fn enter(context: &Context, command: &Command) -> Result<Option<Arc<Us
 async fn refresh(context: &Context, user: Arc<User>) -> Option<Arc<User>> {
     let (service, connection) = (&context.service, &context.connection);
     let generation = service.auth.generation();
-    if user.is_fixed() {
+    if user.is_system() {
         connection.user_generation.store(generation, SeqCst);
         return Some(user);
     }
-    let found = match users::find(service, &user.name).await {
+    let found = match connection.peer.get().filter(|_| user.from_certificate) {
+        Some(peer) => super::certificate::user_of(service, peer, &user.name).await,
+        None => users::find(service, &user.name).await,
+    };
+    let found = match found {
         Ok(found) => found,
         Err(error) => {
             let attr = doc! { "user": user.name.to_document(), "error": error.message.as_str() };

@@ -3,7 +3,7 @@
 use super::Auth;
 use crate::service::Service;
 use document::{Document, Result, Value, doc};
-use node::auth::{User, UserName};
+use node::auth::{RoleName, User, UserName};
 use sharding::remote::Target;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,6 +32,41 @@ pub async fn find(service: &Service, name: &UserName) -> Result<Option<Arc<User>
     let Some(user) = found.as_ref().and_then(User::of_resolved).map(Arc::new) else { return Ok(None) };
     remember(auth, name, generation, &user);
     Ok(Some(user))
+}
+
+/// A user that is stored nowhere: what `roles`, from its certificate, give it now.
+///
+/// # Errors
+/// RoleNotFound (31); the config server's, and what keeps it from being reached.
+pub async fn of_roles(service: &Service, name: &UserName, roles: &[RoleName]) -> Result<Arc<User>> {
+    let mut user =
+        doc! { "user": name.user.as_str(), "db": name.db.as_str(), "roles": RoleName::to_values(roles) };
+    match &service.auth.store {
+        Some(store) => {
+            roles.iter().try_for_each(|role| store.require_role(role).map(|_| ()))?;
+            store.add_inherited(&mut user)?;
+        }
+        None => {
+            let command = doc! {
+                "rolesInfo": RoleName::to_values(roles), "showPrivileges": "asUserFragment",
+                "showAuthenticationRestrictions": true,
+            };
+            let reply = on_config(service, command).await?;
+            let found = reply.get_document("userFragment").cloned().unwrap_or_default();
+            let known = RoleName::of_stored(found.get_array("roles"));
+            if let Some(missing) = roles.iter().find(|role| !known.contains(role)) {
+                document::bail!(ROLE_NOT_FOUND, "Could not find role: {}", missing.shown());
+            }
+            user.0.extend(found.0);
+        }
+    }
+    match User::of_resolved(&user) {
+        Some(mut user) => {
+            user.from_certificate = true;
+            Ok(Arc::new(user))
+        }
+        None => document::bail!(INTERNAL_ERROR, "the roles of {} cannot be read", name.shown()),
+    }
 }
 
 fn remember(auth: &Auth, name: &UserName, generation: u64, user: &Arc<User>) {

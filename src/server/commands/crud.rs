@@ -9,7 +9,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::topology::Membership;
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use node::Node;
-use node::cursor::Cursor;
+use node::cursor::{Account, Cursor};
 use node::exec::Batch;
 use node::operation::ReadLevel;
 use node::read::rows::Rows;
@@ -230,10 +230,7 @@ pub async fn write_cursor(
                 keeps_snapshot: false,
                 reader: None,
                 time_left: context.operation.time_left(),
-                command: request.body.to_owned(),
-                created_ms: now,
-                returned: batch.count() as u64,
-                batches: 1,
+                account: Account::new(request.body, now, batch.count()),
             };
             node.cursors.open(cursor, now)?
         }

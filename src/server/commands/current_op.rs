@@ -4,7 +4,9 @@ use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, number};
+use node::Node;
 use node::auth::Owners;
+use node::cursor::CursorInfo;
 use query::QueryContext;
 use query::matcher::Matcher;
 use sharding::router::admin;
@@ -29,6 +31,8 @@ pub struct Shown {
     pub idle_connections: bool,
     /// Transactions between two statements.
     pub idle_sessions: bool,
+    /// Cursors between two batches.
+    pub idle_cursors: bool,
     /// Long commands as text that is cut off.
     pub truncates: bool,
 }
@@ -39,17 +43,58 @@ const COMMAND_BYTES_MAX: usize = 1000;
 /// `{$truncated: <text>, comment}` in place of a long command.
 fn truncate_command(row: &mut Document) {
     let Some(command) = row.get_document("command") else { return };
-    if command.to_doc_buf().bytes().len() <= COMMAND_BYTES_MAX {
-        return;
-    }
-    let mut text = document::shell::document(command);
-    let end = (0..=COMMAND_BYTES_MAX - 3).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.truncate(end.min(text.len()));
-    let mut cut = doc! { "$truncated": format!("{text}...") };
+    let Some(mut cut) = query::text::truncated(command.to_doc_buf().doc(), COMMAND_BYTES_MAX) else { return };
     if let Some(comment) = command.get("comment") {
         cut.push("comment", comment.clone());
     }
     row.insert("command", cut);
+}
+
+/// Bytes of the command that opened a cursor, up to which it is shown whole: there may be many, each as long as a message.
+const ORIGIN_BYTES_MAX: usize = 64 * 1024;
+
+fn cursor(c: &CursorInfo, truncates: bool) -> Document {
+    let command = c.account.command.doc();
+    let most = if truncates { COMMAND_BYTES_MAX } else { ORIGIN_BYTES_MAX };
+    let origin = query::text::truncated(command, most).unwrap_or_else(|| command.to_document());
+    let flag = |name: &str| command.get(name).is_some_and(|v| v.truthy());
+    let mut d = doc! {
+        "cursorId": c.id, "createdDate": Value::DateTime(c.account.created_ms),
+        "lastAccessDate": Value::DateTime(c.last_use_ms), "nDocsReturned": c.account.returned as i64,
+        "nBatchesReturned": c.account.batches as i64, "noCursorTimeout": c.no_timeout, "tailable": flag("tailable"),
+        "awaitData": flag("awaitData"), "originatingCommand": origin,
+    };
+    if let Some(operation) = c.operation {
+        d.push("operationUsingCursorId", operation);
+    }
+    d
+}
+
+/// Adds to each getMore the cursor that it uses, and the idle ones as rows of their own where they are asked for.
+fn add_cursors(service: &Service, node: &Node, shown: &Shown, rows: &mut Vec<Document>) {
+    let (idle, used): (Vec<_>, Vec<_>) = node.cursors.list().into_iter().partition(|c| c.operation.is_none());
+    for c in used {
+        let its = |row: &&mut Document| c.operation.is_some() && row.get_i64("opid") == c.operation;
+        if let Some(row) = rows.iter_mut().find(its) {
+            row.push("cursor", cursor(&c, shown.truncates));
+        }
+    }
+    if !shown.idle_cursors {
+        return;
+    }
+    let opener = |id| crate::auth::cursors::owner(service, id);
+    let owned = idle.into_iter().filter(|c| {
+        shown.owners.include_some(c.session.as_ref())
+            || opener(c.id).is_some_and(|user| shown.owners.include(&user))
+    });
+    rows.extend(owned.map(|c| {
+        let mut d = doc! { "type": "idleCursor", "host": service.host.as_str(), "ns": c.ns.as_str() };
+        if let Some(session) = c.session {
+            d.push("lsid", session.to_document());
+        }
+        d.push("cursor", cursor(&c, shown.truncates));
+        d
+    }));
 }
 
 /// The rows of `$currentOp` on this node.
@@ -81,6 +126,9 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
             rows.extend(config.balancer.current_operations());
         }
     }
+    if let Some(node) = &service.node {
+        add_cursors(service, node, shown, &mut rows);
+    }
     if shown.truncates {
         rows.iter_mut().for_each(truncate_command);
     }
@@ -104,7 +152,8 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
         }
         _ => {
             let owners = Owners::operating(&doc! { "allUsers": !own }, &context.connection.client);
-            let shown = Shown { owners, idle_connections: all, idle_sessions: true, truncates };
+            let shown =
+                Shown { owners, idle_connections: all, idle_sessions: true, idle_cursors: false, truncates };
             documents(service, &shown).iter().map(|d| d.to_doc_buf()).collect()
         }
     };

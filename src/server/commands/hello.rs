@@ -3,6 +3,7 @@
 //! With `topologyVersion` and `maxAwaitTimeMS` the node answers when its version differs from the one given, or when
 //! the time is up. If the client set exhaustAllowed, the connection then goes on answering by itself.
 
+use super::client_metadata;
 use crate::connection::Entrance;
 use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
 use crate::options::MAX_WIRE_VERSION;
@@ -188,23 +189,8 @@ async fn wait_for_change(context: &Context, wait: &Wait, state: &State) -> Resul
 
 /// What the client says of itself; the first hello of a connection carries it.
 fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
-    let client = &context.connection.client;
-    if let Some(metadata) = request.get("client").and_then(|v| v.as_document()) {
-        let driver = metadata.get_document("driver").and_then(|d| d.get_str("name"));
-        if driver == Some(wire::client::NODE_DRIVER) {
-            client.peer.store(true, Ordering::Relaxed);
-        }
-        let mut slot = client.metadata.lock();
-        if slot.is_none() {
-            let metadata = metadata.to_document();
-            *client.app_name.lock() =
-                metadata.get_path("application.name").and_then(|v| v.as_str()).map(str::to_string);
-            let attr = doc! {
-                "remote": client.remote.as_str(), "client": context.connection.name(), "doc": metadata.clone(),
-            };
-            context.service.log.info("NETWORK", 51800, &context.connection.name(), "client metadata", attr);
-            *slot = Some(metadata);
-        }
+    if let Some(metadata) = request.get("client") {
+        client_metadata::note(context, metadata)?;
     }
     if request.get("hangUpOnStepDown").and_then(|v| v.as_bool()) == Some(false) {
         context.connection.stays_over_rollback.store(true, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 mod analysis;
 pub mod auto_compact;
 pub mod certificates;
+mod client_metadata;
 pub mod cluster_parameters;
 pub mod config_server;
 pub mod connection_status;

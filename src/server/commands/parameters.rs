@@ -4,6 +4,7 @@ use crate::auth::ClusterAuthMode;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use crate::service::MEMORY_LIMIT;
+use crate::tls::Mode;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
@@ -165,10 +166,16 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
         if *name == "clusterAuthMode" {
             check_cluster_auth_mode(context, value)?;
         }
+        if TLS_MODES.contains(name) {
+            tls_mode(context, name, value)?;
+        }
     }
     let limits_memory = fields.iter().any(|(name, _)| *name == MEMORY_LIMIT);
     for (name, value) in fields {
         let was = service.parameters.set_at_runtime(name, &value)?;
+        if TLS_MODES.contains(&name) {
+            service.set_tls_mode(tls_mode(context, name, &value)?);
+        }
         let attr = doc! { "parameterName": name, "newValue": value, "oldValue": was.clone() };
         service.log.info(
             "COMMAND",
@@ -187,6 +194,23 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     Ok(())
 }
 
+/// The mode of TLS under its newer and its older name.
+const TLS_MODES: [&str; 2] = ["tlsMode", "sslMode"];
+
+/// The mode that is asked for. A running node goes over to encryption step by step.
+fn tls_mode(context: &Context, name: &str, value: &Value) -> Result<Mode> {
+    let from = context.service.tls.as_ref().map_or(Mode::Disabled, |tls| tls.mode());
+    match value.as_str().and_then(Mode::from_name).filter(|to| to.follows(from)) {
+        Some(to) => Ok(to),
+        None => bail!(
+            BAD_VALUE,
+            "Illegal state transition for {name}, attempt to change from {} to {}",
+            from.name(),
+            value.as_str().unwrap_or_default()
+        ),
+    }
+}
+
 /// A running node goes over to certificates step by step, and only where it shows one to others.
 fn check_cluster_auth_mode(context: &Context, value: &Value) -> Result<()> {
     let service = &context.service;
@@ -199,7 +223,7 @@ fn check_cluster_auth_mode(context: &Context, value: &Value) -> Result<()> {
             value.as_str().unwrap_or_default()
         )
     };
-    let shows_certificate = service.tls.as_ref().is_some_and(|tls| tls.options.mode.encrypts_own());
+    let shows_certificate = service.tls.as_ref().is_some_and(|tls| tls.mode().encrypts_own());
     if to.sends_certificate() && !shows_certificate {
         bail!(
             BAD_VALUE,

@@ -8,7 +8,7 @@ use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
+use document::{Doc, Document, Element, Result, ValueRef, bail};
 use node::auth::Owners;
 use node::operation::{ClientInfo, ReadLevel, SessionId};
 use node::read;
@@ -233,13 +233,10 @@ impl read::hooks::Hooks for ServerHooks {
             owners: Owners::operating(spec, client),
             idle_connections: flag("idleConnections"),
             idle_sessions: spec.get_bool("idleSessions").unwrap_or(true),
+            idle_cursors: flag("idleCursors"),
             truncates: flag("truncateOps"),
         };
-        let mut rows = documents(&service, &shown);
-        if flag("idleCursors") {
-            rows.extend(idle_cursors(&service, &shown.owners));
-        }
-        rows
+        documents(&service, &shown)
     }
     fn latency_stats(&self, ns: &str, histograms: bool) -> Document {
         let Some(service) = self.0.upgrade() else { return Document::new() };
@@ -259,32 +256,6 @@ impl read::hooks::Hooks for ServerHooks {
             service.log.warning("STORAGE", 20294, &ctx, "Document would fail validation", failure);
         }
     }
-}
-
-fn idle_cursors(service: &Service, owners: &Owners) -> Vec<Document> {
-    let Some(node) = &service.node else { return Vec::new() };
-    let opener = |id| crate::auth::cursors::owner(service, id);
-    let cursors = node.cursors.idle().into_iter().filter(|c| {
-        owners.include_some(c.session.as_ref()) || opener(c.id).is_some_and(|user| owners.include(&user))
-    });
-    cursors
-        .map(|c| {
-            let mut d = doc! { "type": "idleCursor", "host": service.host.as_str(), "ns": c.ns.as_str() };
-            if let Some(session) = c.session {
-                d.push("lsid", session.to_document());
-            }
-            d.push(
-                "cursor",
-                doc! {
-                    "cursorId": c.id, "createdDate": Value::DateTime(c.created_ms),
-                    "lastAccessDate": Value::DateTime(c.last_use_ms), "nDocsReturned": c.returned as i64,
-                    "nBatchesReturned": c.batches as i64, "noCursorTimeout": c.no_timeout, "tailable": false,
-                    "awaitData": false, "originatingCommand": c.command.to_document(),
-                },
-            );
-            d
-        })
-        .collect()
 }
 
 /// Lets the node ask what only the process knows, and ends cursors that nobody asks for any more.

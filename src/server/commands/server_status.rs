@@ -86,8 +86,7 @@ impl Section {
 fn security(context: &Context) -> Value {
     let mut d = doc! { "authentication": context.service.auth.status() };
     if let Some(tls) = &context.service.tls {
-        d.push("SSLServerSubjectName", tls.own_subject().as_str());
-        d.push("SSLServerHasCertificateAuthority", tls.options.ca_file.is_some());
+        tls.status().into_iter().for_each(|(name, value)| d.push(name, value));
     }
     Value::Document(d)
 }
@@ -127,8 +126,10 @@ pub const SECTIONS: &[Section] = &[
     section("sharding", sharding_section).on(Roles::SHARD.or(Roles::ROUTER)),
     section("shardingStatistics", sharding_statistics).on(Roles::SHARD.or(Roles::ROUTER)),
     section("twoPhaseCommitCoordinator", coordinators).on(Roles::SHARD),
-    section("transportSecurity", |_| {
-        doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
+    section("tcmalloc", allocator),
+    section("transportSecurity", |context| match &context.service.tls {
+        Some(tls) => tls.versions.shown().into(),
+        None => crate::tls::Versions::default().shown().into(),
     }),
     section("wiredTiger", wired_tiger).on(Roles::MONGOD),
 ];
@@ -307,6 +308,16 @@ fn memory(_: &Context) -> Value {
         "supported": true,
     }
     .into()
+}
+
+/// Of the real server's section what this allocator, which is another, has too: under the names that exporters and dashboards read.
+fn allocator(_: &Context) -> Value {
+    let (held, used) = (crate::memory::resident_bytes(), document::meter::allocated());
+    let generic = doc! {
+        "current_allocated_bytes": used as i64, "heap_size": held as i64,
+        "physical_memory_used": held as i64, "bytes_in_use_by_app": used as i64,
+    };
+    doc! { "usingPerCPUCaches": false, "generic": generic }.into()
 }
 
 fn metrics(context: &Context) -> Value {

@@ -423,6 +423,20 @@ pub const FLAGS: &[Flag] = &[
         Both,
         "Internal authentication key file password",
     ),
+    flag(
+        "tlsClusterAuthX509Attributes",
+        Text,
+        "net.tls.clusterAuthX509.attributes",
+        Both,
+        "Parts of the subject by which certificates of members are known",
+    ),
+    flag(
+        "tlsClusterAuthX509ExtensionValue",
+        Text,
+        "net.tls.clusterAuthX509.extensionValue",
+        Both,
+        "Value of the extension by which certificates of members are known",
+    ),
     flag("tlsCAFile", Text, "net.tls.CAFile", Both, "Certificate Authority file for TLS"),
     flag(
         "tlsClusterCAFile",

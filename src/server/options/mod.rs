@@ -95,6 +95,8 @@ pub struct Options {
     /// How members know one another.
     pub cluster_auth: crate::auth::ClusterAuthMode,
     pub tls: crate::tls::TlsOptions,
+    /// `security.redactClientLogData`: the log shows no data of clients.
+    pub redacts_log: bool,
     pub set_parameters: Vec<(String, String)>,
     pub compressors: Vec<Compressor>,
     pub quiet: bool,
@@ -183,6 +185,7 @@ impl Options {
                 .and_then(|mode| crate::auth::ClusterAuthMode::from_name(&mode))
                 .unwrap_or_default(),
             tls: crate::tls::TlsOptions::of_parsed(&parsed),
+            redacts_log: flag("security.redactClientLogData"),
             set_parameters,
             compressors: compressors(text("net.compression.compressors").as_deref()),
             quiet: flag("systemLog.quiet"),

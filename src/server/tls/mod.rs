@@ -6,17 +6,23 @@
 //! `rotateCertificates` reads the files again; connections that are there keep what they have.
 
 mod accept;
+mod key;
 mod options;
+mod peer;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod versions;
 
-pub use accept::{Incoming, accept};
-pub use options::{Mode, TlsOptions};
-pub use subject::subject_name;
+pub use accept::{Arrival, Incoming};
+pub use options::{ClusterAuthRule, Mode, TlsOptions};
+pub use peer::Peer;
+pub use versions::Versions;
 
 use arc_swap::ArcSwap;
+use document::Value;
+use parking_lot::Mutex;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
@@ -29,11 +35,15 @@ use wire::client::ClientTls;
 /// TLS of one node.
 pub struct Tls {
     pub options: TlsOptions,
+    /// What the options say, until [`Tls::set_mode`] says otherwise.
+    mode: Mutex<Mode>,
     server: ArcSwap<ServerConfig>,
-    /// Of connections to other nodes.
+    /// Of connections to other nodes, where the mode has them encrypted.
     pub client: Arc<ClientTls>,
-    /// Of the certificate shown to clients.
-    subject: ArcSwap<String>,
+    /// The certificate shown to clients.
+    own: ArcSwap<Peer>,
+    /// Of the connections that came in.
+    pub versions: Versions,
 }
 
 impl Tls {
@@ -45,27 +55,49 @@ impl Tls {
         if options.mode == Mode::Disabled {
             return Ok(None);
         }
-        let (server, client, subject) = read(options)?;
-        Ok(Some(Tls {
+        let (server, client, own) = read(options)?;
+        let tls = Tls {
             options: options.clone(),
+            mode: Mutex::default(),
             server: ArcSwap::from_pointee(server),
             client: ClientTls::new(client),
-            subject: ArcSwap::from_pointee(subject),
-        }))
+            own: ArcSwap::from_pointee(own),
+            versions: Versions::default(),
+        };
+        tls.set_mode(options.mode);
+        Ok(Some(tls))
     }
     /// Reads the files again, for connections still to be made. On an error nothing changes.
     pub fn rotate(&self) -> Result<(), String> {
-        let (server, client, subject) = read(&self.options)?;
+        let (server, client, own) = read(&self.options)?;
         self.server.store(Arc::new(server));
         self.client.replace(client);
-        self.subject.store(Arc::new(subject));
+        self.own.store(Arc::new(own));
         Ok(())
     }
     fn server(&self) -> Arc<ServerConfig> {
         self.server.load_full()
     }
-    pub fn own_subject(&self) -> Arc<String> {
-        self.subject.load_full()
+    /// What the certificate shown to clients says of this node.
+    pub fn own(&self) -> Arc<Peer> {
+        self.own.load_full()
+    }
+    pub fn mode(&self) -> Mode {
+        *self.mode.lock()
+    }
+    /// Goes over to another mode, for connections still to be made.
+    pub fn set_mode(&self, mode: Mode) {
+        *self.mode.lock() = mode;
+        self.client.set_spoken(mode.encrypts_own());
+    }
+    /// What `serverStatus` shows below `security`.
+    pub fn status(&self) -> Vec<(&'static str, Value)> {
+        let own = self.own();
+        vec![
+            ("SSLServerSubjectName", own.subject.as_str().into()),
+            ("SSLServerHasCertificateAuthority", self.options.checks_clients().into()),
+            ("SSLServerCertificateExpirationDate", Value::DateTime(own.expires.saturating_mul(1000))),
+        ]
     }
 }
 
@@ -85,7 +117,7 @@ fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
 /// A certificate with its chain, and its key.
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn identity(path: &Path) -> Result<Identity, String> {
+fn identity(path: &Path, password: Option<&str>) -> Result<Identity, String> {
     let shown = path.display();
     let bad = |e: &dyn std::fmt::Display| format!("Can not set up PEM key file {shown}: {e}");
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(|e| bad(&e))?.collect();
@@ -93,8 +125,35 @@ fn identity(path: &Path) -> Result<Identity, String> {
     if chain.is_empty() {
         return Err(bad(&"there is no certificate in it"));
     }
-    let key = PrivateKeyDer::from_pem_file(path).map_err(|e| bad(&e))?;
+    let key = key::read(path, password).map_err(|e| bad(&e))?;
     Ok((chain, key))
+}
+
+/// The authorities that the operating system trusts.
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    match roots.is_empty() {
+        true => Err(format!("Can not set up the system's CA: it has no certificate {:?}", found.errors)),
+        false => Ok(roots),
+    }
+}
+
+/// Who signs the certificates of servers that this node connects to.
+fn roots_of_servers(options: &TlsOptions) -> Result<Option<RootCertStore>, String> {
+    match &options.ca_file {
+        Some(file) => roots(file).map(Some),
+        None => options.system_ca.then(system_roots).transpose(),
+    }
+}
+
+/// Who signs those of clients.
+fn roots_of_clients(options: &TlsOptions) -> Result<Option<RootCertStore>, String> {
+    match &options.cluster_ca_file {
+        Some(file) => roots(file).map(Some),
+        None => roots_of_servers(options),
+    }
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, String> {
@@ -118,15 +177,16 @@ fn revoked(options: &TlsOptions) -> Result<Vec<CertificateRevocationListDer<'sta
         .map_err(|e| bad(&e))
 }
 
-fn read(options: &TlsOptions) -> Result<(ServerConfig, ClientConfig, String), String> {
+fn read(options: &TlsOptions) -> Result<(ServerConfig, ClientConfig, Peer), String> {
     let Some(file) = &options.certificate_key_file else { return Err("there is no certificate".to_string()) };
-    let (chain, key) = identity(file)?;
-    let subject = chain.first().and_then(|c| subject_name(c)).unwrap_or_default();
-    let own = match &options.cluster_file {
-        Some(file) => identity(file)?,
-        None => (chain.clone(), key.clone_key()),
+    let (chain, key) = identity(file, options.password.as_deref())?;
+    let own = chain.first().and_then(|c| Peer::of(c).ok()).unwrap_or_default();
+    let shown = match &options.cluster_file {
+        _ if options.withhold_certificate => None,
+        Some(file) => Some(identity(file, options.cluster_password.as_deref())?),
+        None => Some((chain.clone(), key.clone_key())),
     };
-    Ok((server_config(options, chain, key)?, client_config(options, Some(own))?, subject))
+    Ok((server_config(options, chain, key)?, client_config(options, shown)?, own))
 }
 
 fn server_config(
@@ -138,11 +198,10 @@ fn server_config(
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(options))
         .map_err(|e| text(&e))?;
-    let checked_by = options.cluster_ca_file.as_ref().or(options.ca_file.as_ref());
-    let builder = match checked_by {
+    let builder = match roots_of_clients(options)? {
         None => builder.with_no_client_auth(),
-        Some(file) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider())
+        Some(roots) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
                 .with_crls(revoked(options)?);
             let verifier = match options.without_certificates || options.invalid_certificates {
                 true => verifier.allow_unauthenticated(),
@@ -163,8 +222,7 @@ fn client_config(options: &TlsOptions, own: Option<Identity>) -> Result<ClientCo
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(options))
         .map_err(|e| text(&e))?;
-    let verifier =
-        verify::Server::new(options, options.ca_file.as_deref().map(roots).transpose()?, revoked(options)?)?;
+    let verifier = verify::Server::new(options, roots_of_servers(options)?, revoked(options)?)?;
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     match own {
         None => Ok(builder.with_no_client_auth()),
@@ -177,6 +235,7 @@ fn client_config(options: &TlsOptions, own: Option<Identity>) -> Result<ClientCo
 /// # Errors
 /// As [`Tls::open`].
 pub(crate) fn of_client(options: &TlsOptions) -> Result<Arc<ClientTls>, String> {
-    let own = options.certificate_key_file.as_deref().map(identity).transpose()?;
+    let own = options.certificate_key_file.as_deref();
+    let own = own.map(|file| identity(file, options.password.as_deref())).transpose()?;
     client_config(options, own).map(ClientTls::new)
 }

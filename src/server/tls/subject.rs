@@ -5,7 +5,7 @@ use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate};
 
 /// `CN=client,OU=users,O=Org`; `None` for bytes that are no certificate, and for a name with a part that cannot be read: left out or
 /// empty, it would make different names equal.
-pub fn subject_name(certificate: &[u8]) -> Option<String> {
+pub(super) fn subject_name(certificate: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let mut parts = Vec::new();

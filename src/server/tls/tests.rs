@@ -6,7 +6,7 @@ use crate::log::Logger;
 use crate::options::{Options, Program};
 use crate::service::{Config, Running, Service};
 use document::{Document, doc};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair};
 use wire::client::{ConnectOptions, Connection};
 
 /// A directory with a CA and what it has signed.
@@ -33,14 +33,37 @@ impl Authority {
         self.sign_in(file, common_name, "users", host);
     }
     fn sign_in(&self, file: &str, common_name: &str, unit: &str, host: &str) {
+        let key = KeyPair::generate().unwrap();
+        let pem = key.serialize_pem();
+        self.sign_with(file, common_name, unit, host, &key, &pem, None);
+    }
+    /// The same for a key that the file shows as `pem`, with one extension more.
+    fn sign_with(
+        &self,
+        file: &str,
+        common_name: &str,
+        unit: &str,
+        host: &str,
+        key: &KeyPair,
+        pem: &str,
+        extension: Option<CustomExtension>,
+    ) {
         let mut params = CertificateParams::new(vec![host.to_string()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "Org");
         params.distinguished_name.push(DnType::OrganizationalUnitName, unit);
         params.distinguished_name.push(DnType::CommonName, common_name);
+        params.custom_extensions.extend(extension);
+        let certificate = params.signed_by(key, &self.issuer).unwrap();
+        std::fs::write(self.file(file), format!("{}{pem}", certificate.pem())).unwrap();
+    }
+    /// A client whose certificate has this extension.
+    fn client_with(&self, file: &str, last: u64, value: Vec<u8>) -> TlsOptions {
+        let extension = CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 34601, 2, 1, last], value);
         let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.file(file), format!("{}{}", certificate.pem(), key.serialize_pem())).unwrap();
+        let pem = key.serialize_pem();
+        self.sign_with(file, "x", "users", "client", &key, &pem, Some(extension));
+        self.options(Mode::Require, file)
     }
     fn options(&self, mode: Mode, file: &str) -> TlsOptions {
         TlsOptions {
@@ -273,8 +296,167 @@ async fn a_running_cluster_goes_over_to_certificates_step_by_step() {
     node.running.stop().await;
 }
 
+/// One key: in the clear, and as OpenSSL encrypts it with the password `secret`, today (AES, PBKDF2 by SHA-256) and formerly (3DES, SHA-1).
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgmmQYbBYUXZsMoNT9
+8lStleT+2SrDieejvR7zUqUx8fahRANCAART0Am1zoFTe+IdYJUA7CYsJ9p9SosT
+guCEukAmhXB7pSBXsX1lCY9NT38juz4qSW71HjNbHpEneUrK7Qw/tMZY
+-----END PRIVATE KEY-----
+";
+const SEALED: [&str; 2] = [
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----
+MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAi2oF1IcySAyQICCAAw
+DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEENF3Z7nBQTVvFK83cd5PX5MEgZCf
+XQDNCKIkoGPdc7j5bE8a5dr87LQwUcfWKqUlk7isumJU1B3DS15tY6B1F0WyDgCB
+R3hkJymIU/LqgB1hqNc+BPEPyGbl4r9dFTzc4jp3nFWETcq+gh9tPA71XU+24I3v
+b6sScPVcinDu4BIV7CUSYtSqNhQFy9Y4TiMuzn8WPqYj8aCAGYU0QlQ5YPM2P90=
+-----END ENCRYPTED PRIVATE KEY-----
+",
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----
+MIHVMEAGCSqGSIb3DQEFDTAzMBsGCSqGSIb3DQEFDDAOBAjkMAH8SD9AggICCAAw
+FAYIKoZIhvcNAwcECJdZgat2kbdSBIGQ6Oqp19yfl1jbNxOmEjc6+dbrpaqYv6sN
+3NFYJVPHCNvlp6Enu28x/gOJh/KBIbEC4FopQH7nxU6ECjmIkq/Xr+emZERPYMkI
+3WmnPKLJh7VAKkOH9PFrpFhs6Mmq54obDVy+r3WmuQ0STOrN9sDCGJ0b60+4+A0y
+92EVmE9cH8aQwn50BmyDHJs/Cz5MxBl+
+-----END ENCRYPTED PRIVATE KEY-----
+",
+];
+
+#[tokio::test]
+async fn a_key_may_be_encrypted() {
+    let authority = Authority::new();
+    for sealed in SEALED {
+        let key = KeyPair::from_pem(KEY).unwrap();
+        authority.sign_with("sealed.pem", "server", "nodes", "127.0.0.1", &key, sealed, None);
+        let file = authority.file("sealed.pem");
+        for (password, wanted) in [(None, "no password"), (Some("other"), "cannot be decrypted")] {
+            let why = key::read(&file, password).unwrap_err();
+            assert!(why.contains(wanted), "{why}");
+        }
+        let node = authority
+            .node(|o| {
+                o.certificate_key_file = Some(file);
+                o.password = Some("secret".to_string());
+            })
+            .await;
+        node.connect(Some(&authority.client("u"))).await.unwrap();
+        node.running.stop().await;
+    }
+    let older = authority.file("older.pem");
+    std::fs::write(&older, "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n").unwrap();
+    assert!(key::read(&older, Some("secret")).unwrap_err().contains("older form"));
+}
+
+/// DER: a tag, a length below 128, and the content.
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    [&[tag, u8::try_from(content.len()).unwrap()], content].concat()
+}
+
+fn role(role: &str, db: &str) -> Vec<u8> {
+    der(0x30, &[der(0x0c, role.as_bytes()), der(0x0c, db.as_bytes())].concat())
+}
+
+#[tokio::test]
+async fn roles_in_a_certificate_need_no_user() {
+    let authority = Authority::new();
+    let node = authority.node_in(ClusterAuthMode::SendKeyFile, |_| {}).await;
+    let parameters = &node.running.service.parameters;
+    let login = || doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
+    let roles = der(0x31, &[role("read", "d"), role("readWrite", "e")].concat());
+    let client = authority.client_with("roles.pem", 1, roles);
+    let mut c = node.connect(Some(&client)).await.unwrap();
+    let done = run(&mut c, "$external", login()).await.unwrap();
+    assert_eq!(done.get_str("user"), Some("CN=x,OU=users,O=Org"));
+    let insert = || doc! { "insert": "c", "documents": [{}] };
+    run(&mut c, "e", insert()).await.unwrap();
+    run(&mut c, "d", doc! { "find": "c" }).await.unwrap();
+    assert_eq!(run(&mut c, "d", insert()).await.unwrap_err().code, 13);
+    // What others do to users changes nothing for it.
+    node.running.service.auth.invalidate();
+    run(&mut c, "e", insert()).await.unwrap();
+    // A role that nobody has made gives nobody a name.
+    let unknown = authority.client_with("unknown.pem", 1, der(0x31, &role("nothing", "d")));
+    let mut c = node.connect(Some(&unknown)).await.unwrap();
+    assert_eq!(run(&mut c, "$external", login()).await.unwrap_err().code, 18);
+    for bad in [der(0x31, &der(0x0c, b"read")), der(0x31, &der(0x30, &der(0x0c, b"read"))), vec![0x31, 0x05]]
+    {
+        let bad = authority.client_with("bad.pem", 1, bad);
+        let refused = match node.connect(Some(&bad)).await {
+            Ok(mut c) => run(&mut c, "admin", doc! {"ping": 1}).await.is_err(),
+            Err(_) => true,
+        };
+        assert!(refused);
+    }
+    parameters.set_at_startup("allowRolesFromX509Certificates", "false").unwrap();
+    let mut c = node.connect(Some(&client)).await.unwrap();
+    assert_eq!(run(&mut c, "$external", login()).await.unwrap_err().code, 18);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn members_are_known_by_what_the_options_ask_of_certificates() {
+    let authority = Authority::new();
+    let red = authority.client_with("red.pem", 2, der(0x0c, b"red"));
+    let login = || doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
+    let extension = |value: &str| Some(ClusterAuthRule::Extension(value.to_string()));
+    let attributes = |value: &str| Some(ClusterAuthRule::Attributes(value.to_string()));
+    for (rule, parameter, taken) in [
+        (None, None, false),
+        (extension("red"), None, true),
+        (extension("blue"), None, false),
+        (attributes("OU=users, CN=x"), None, true),
+        (attributes("OU=users, CN=y"), None, false),
+        (None, Some(("tlsX509ClusterAuthDNOverride", "CN=a,OU=users,O=Org")), true),
+        (None, Some(("tlsClusterAuthX509Override", "{\"extensionValue\": \"red\"}")), true),
+        (extension("blue"), Some(("tlsClusterAuthX509Override", "{\"attributes\": \"CN=x\"}")), true),
+    ] {
+        let shown = format!("{rule:?} {parameter:?}");
+        let node = authority.node_in(ClusterAuthMode::X509, |o| o.cluster_auth = rule).await;
+        if let Some((name, value)) = parameter {
+            node.running.service.parameters.set_at_startup(name, value).unwrap();
+        }
+        let mut c = node.connect(Some(&red)).await.unwrap();
+        let done = run(&mut c, "$external", login()).await;
+        assert_eq!(done.is_ok(), taken, "{shown}");
+        if taken {
+            run(&mut c, "admin", doc! { "listDatabases": 1 }).await.unwrap();
+        }
+        node.running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_running_node_goes_over_to_encryption_step_by_step() {
+    let authority = Authority::new();
+    let node = authority.node(|o| o.mode = Mode::Allow).await;
+    let own = crate::members::as_member(&node.running.service);
+    let address = format!("127.0.0.1:{}", node.running.port());
+    let mut c = node.connect(None).await.unwrap();
+    let mut set =
+        async |name: &str, mode: &str| run(&mut c, "admin", doc! { "setParameter": 1, name: mode }).await;
+    assert_eq!(set("tlsMode", "requireTLS").await.unwrap_err().code, 2);
+    assert_eq!(set("tlsMode", "sometimes").await.unwrap_err().code, 2);
+    assert_eq!(set("tlsMode", "preferTLS").await.unwrap().get_str("was"), Some("allowTLS"));
+    assert_eq!(set("tlsMode", "allowTLS").await.unwrap_err().code, 2);
+    node.connect(None).await.unwrap();
+    assert_eq!(set("sslMode", "requireSSL").await.unwrap().get_str("was"), Some("preferSSL"));
+    assert!(node.connect(None).await.is_err(), "plain text comes in no more");
+    let mut encrypted = Connection::connect_with(&address, &own).await.unwrap();
+    let shown = run(&mut encrypted, "admin", doc! { "getParameter": 1, "tlsMode": 1 }).await.unwrap();
+    assert_eq!(shown.get_str("tlsMode"), Some("requireTLS"));
+    let status = run(&mut encrypted, "admin", doc! { "serverStatus": 1 }).await.unwrap();
+    let of_newest = status.get_document("transportSecurity").and_then(|d| d.get_i64("1.3"));
+    assert_eq!(of_newest, Some(1));
+    node.running.stop().await;
+}
+
 #[test]
 fn options_that_cannot_work_are_refused() {
+    let with = |more: Document| {
+        let mut tls = doc! {"mode": "requireTLS", "certificateKeyFile": "x", "CAFile": "y"};
+        tls.0.extend(more.0);
+        doc! {"net": {"tls": tls}}
+    };
     for (parsed, ok) in [
         (doc! {}, true),
         (doc! {"net": {"tls": {"mode": "disabled"}}}, true),
@@ -285,6 +467,18 @@ fn options_that_cannot_work_are_refused() {
         (doc! {"net": {"ssl": {"mode": "preferSSL", "PEMKeyFile": "x", "CAFile": "y"}}}, true),
         (
             doc! {"net": {"tls": {"mode": "allowTLS", "certificateKeyFile": "x", "CAFile": "y", "disabledProtocols": "TLS1_2,TLS1_3"}}},
+            false,
+        ),
+        (with(doc! {"logVersions": "TLS1_2,TLS1_3"}), true),
+        (with(doc! {"logVersions": "TLS1_2,TLS9"}), false),
+        (with(doc! {"clusterAuthX509": {"attributes": "O=x"}}), true),
+        (with(doc! {"clusterAuthX509": {"attributes": "O=x", "extensionValue": "y"}}), false),
+        (
+            doc! {"net": {"tls": {"mode": "requireTLS", "certificateKeyFile": "x"}}, "setParameter": {"tlsUseSystemCA": "true"}},
+            true,
+        ),
+        (
+            doc! {"net": {"tls": {"mode": "requireTLS", "certificateKeyFile": "x", "CAFile": "y"}}, "setParameter": {"tlsUseSystemCA": true}},
             false,
         ),
     ] {

@@ -218,6 +218,8 @@ pub struct Replication {
     progress: watch::Sender<u64>,
     /// Held while entries of others are applied, and while leading begins.
     applying: tokio::sync::Mutex<()>,
+    /// Held while prepared transactions change their place; before the gate.
+    pub(crate) places: Mutex<()>,
     peers: OnceLock<Arc<dyn Peers>>,
     tasks: Mutex<Vec<tokio::task::AbortHandle>>,
     /// Heartbeats of an older configuration end when this has risen.
@@ -271,6 +273,7 @@ impl Replication {
             majority_wall_ms: AtomicI64::new(0),
             progress: watch::Sender::new(0),
             applying: tokio::sync::Mutex::default(),
+            places: Mutex::default(),
             peers: OnceLock::new(),
             tasks: Mutex::default(),
             generation: AtomicU64::new(0),

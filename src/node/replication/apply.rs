@@ -14,7 +14,7 @@
 
 use crate::Node;
 use crate::db_check;
-use crate::namespace::SlotState;
+use crate::namespace::{Slot, SlotState};
 use crate::open::{apply_session_fields, partial_predicate};
 use crate::transaction::Area;
 use crate::write::commit::Committing;
@@ -22,6 +22,7 @@ use document::{Doc, DocBuf, DocWriter, Result, Timestamp, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use query::timeseries::BUCKETS_PREFIX;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op, RETRY_IMAGES};
 use storage::log::{Class, OpTime, Position};
@@ -268,6 +269,7 @@ impl Node {
                 }
             }
             outcome.map_err(|reason| err!(INTERNAL_ERROR, "{reason}"))?;
+            self.tell_of_each(entry, &slots, &states);
             self.append_fetched(fetched);
             self.replication.metrics.operations.count(entry);
             drop(states);
@@ -281,6 +283,31 @@ impl Node {
             self.load_views();
         }
         Ok(())
+    }
+
+    /// Tells observers of the writes that one entry consists of. What a transaction has only prepared is none yet.
+    fn tell_of_each(
+        &self,
+        entry: &Entry<'_>,
+        slots: &[Arc<Slot>],
+        states: &[RwLockWriteGuard<'_, SlotState>],
+    ) {
+        if entry.o.get("prepare").is_some() || entry.o.get("partialTxn").is_some() {
+            return;
+        }
+        for write in operations(entry).filter_map(|o| Entry::read(o).ok()) {
+            let observers = match write.op {
+                Op::Insert | Op::Update | Op::Delete => self.observers.of(write.ns),
+                Op::Command | Op::Noop => continue,
+            };
+            if observers.is_empty() {
+                continue;
+            }
+            let at = slots.iter().position(|slot| slot.ns == write.ns);
+            if let Some(collection) = at.and_then(|at| states[at].collection.as_ref()) {
+                observers.iter().for_each(|observer| tell(observer.as_ref(), collection, &write));
+            }
+        }
     }
 
     fn append_fetched(&self, fetched: &Fetched) {

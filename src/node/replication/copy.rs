@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! source   open: under the exclusive gate, all roots, the session table and the newest entry T at one moment
+//!          next: a piece of the description (collections, sessions, prepared transactions), which may be longer than a message
 //!          next: the records of one collection after a given one, with their record ids
 //! copier   state file says "copying" (durable)
 //!          records into new collections beside the old ones, indexes filled at the end of each
@@ -24,7 +25,8 @@ use crate::Node;
 use crate::failpoints::concerns;
 use crate::open::partial_predicate;
 use document::error::NETWORK;
-use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, ValueRef, bail, doc, err};
+use document::validate::{DEPTH_BETWEEN_NODES, Limits, validate};
+use document::{Binary, Doc, DocBuf, Document, Error, Result, Timestamp, Value, ValueRef, bail, doc, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
@@ -55,6 +57,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 struct Open {
     collections: Vec<CollectionSnapshot>,
+    /// `{collections, sessions, transactions}`.
+    description: Arc<DocBuf>,
     used: Instant,
 }
 
@@ -76,7 +80,7 @@ fn shown_entry(frame: &Frame) -> DocBuf {
 }
 
 impl Node {
-    /// `_replSetCopyOpen`: freezes everything but `local`.
+    /// `_replSetCopyOpen`: freezes everything but `local`. What there is to copy is asked for next.
     ///
     /// # Errors
     /// NotPrimaryOrSecondary (13436) where there is nothing to copy, a failed log.
@@ -114,10 +118,16 @@ impl Node {
         self.forget_idle_copies();
         // One that a source of the same address had before its restart is found by nobody.
         let id = i64::from(runtime::random::<u32>()) << 16 | i64::from(runtime::random::<u16>());
-        self.replication.copies.open.lock().insert(id, Open { collections, used: Instant::now() });
+        let description = doc! { "collections": list, "sessions": sessions, "transactions": transactions };
+        let description = Arc::new(description.to_doc_buf());
+        self.replication
+            .copies
+            .open
+            .lock()
+            .insert(id, Open { collections, description, used: Instant::now() });
         Ok(
-            doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions,
-            "transactions": transactions, "logFrom": Timestamp::from_u64(log_from), "rbid": self.replication.rollback_id() },
+            doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "logFrom": Timestamp::from_u64(log_from),
+            "rbid": self.replication.rollback_id() },
         )
     }
 
@@ -137,24 +147,37 @@ impl Node {
         Err(err!(NOT_PRIMARY_OR_SECONDARY, "this member's oplog ends before what is prepared"))
     }
 
-    /// `_replSetCopyNext`: records of the collection at `index` after record `after`; `None` ends the copy.
+    /// `_replSetCopyNext` without anything else: ends the copy.
+    pub fn end_copy(&self, id: i64) {
+        self.replication.copies.open.lock().remove(&id);
+    }
+
+    fn use_copy<T>(&self, id: i64, f: impl FnOnce(&Open) -> T) -> Result<T> {
+        let mut open = self.replication.copies.open.lock();
+        let copy = open.get_mut(&id).ok_or_else(|| err!(CURSOR_NOT_FOUND, "copy {id} is not open"))?;
+        copy.used = Instant::now();
+        Ok(f(copy))
+    }
+
+    /// `_replSetCopyNext`: bytes of the description from `offset` on.
     ///
     /// # Errors
     /// CursorNotFound (43) for a copy that is not open.
-    pub fn next_of_copy(&self, id: i64, index: Option<usize>, after: i64) -> Result<Document> {
-        let snapshot = {
-            let mut open = self.replication.copies.open.lock();
-            let Some(index) = index else {
-                open.remove(&id);
-                return Ok(Document::new());
-            };
-            let copy = open.get_mut(&id).ok_or_else(|| err!(CURSOR_NOT_FOUND, "copy {id} is not open"))?;
-            copy.used = Instant::now();
-            copy.collections
-                .get(index)
-                .cloned()
-                .ok_or_else(|| err!(BAD_VALUE, "no collection {index} in the copy"))?
-        };
+    pub fn description_of_copy(&self, id: i64, offset: usize) -> Result<Document> {
+        let description = self.use_copy(id, |copy| copy.description.clone())?;
+        let left = description.bytes().get(offset..).unwrap_or_default();
+        let piece = &left[..left.len().min(BATCH_BYTES)];
+        let bytes = Value::Binary(Binary { subtype: 0, bytes: piece.to_vec() });
+        Ok(doc! { "bytes": bytes, "done": piece.len() == left.len() })
+    }
+
+    /// `_replSetCopyNext`: records of the collection at `index` after record `after`.
+    ///
+    /// # Errors
+    /// CursorNotFound (43) for a copy that is not open.
+    pub fn next_of_copy(&self, id: i64, index: usize, after: i64) -> Result<Document> {
+        let snapshot = self.use_copy(id, |copy| copy.collections.get(index).cloned())?;
+        let snapshot = snapshot.ok_or_else(|| err!(BAD_VALUE, "no collection {index} in the copy"))?;
         let mut cursor = snapshot.records();
         let mut next = cursor.seek((after + 1) as u64);
         let (mut records, mut bytes) = (Vec::new(), 0);
@@ -286,6 +309,28 @@ impl Node {
         Ok(())
     }
 
+    /// What there is to copy.
+    async fn describe_copy(&self, host: &str, id: i64) -> Result<DocBuf> {
+        let mut bytes = Vec::new();
+        loop {
+            let next = doc! { "_replSetCopyNext": id, "describe": bytes.len() as i64 };
+            let reply = self.ask_for_more(host, next).await?;
+            let bad = || err!(FAILED_TO_PARSE, "a copy was described without what it must say");
+            let Some(ValueRef::Binary(_, piece)) = reply.get("bytes") else { return Err(bad()) };
+            bytes.extend_from_slice(piece);
+            if reply.get("done").is_some_and(|v| v == ValueRef::Boolean(true)) {
+                break;
+            }
+            if piece.is_empty() {
+                return Err(bad());
+            }
+        }
+        // Operations of transactions are documents of clients within it.
+        let limits = Limits { bytes_max: i32::MAX as usize, depth_max: DEPTH_BETWEEN_NODES };
+        validate(&bytes, limits)?;
+        Ok(DocBuf::from_validated(bytes))
+    }
+
     /// Copies what a source has opened, and goes on from there; returns how many collections there are.
     async fn copy_opened(
         self: &Arc<Self>,
@@ -296,7 +341,9 @@ impl Node {
     ) -> Result<i64> {
         let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
         self.check_source_of_copy(&entry)?;
-        let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
+        let described = self.describe_copy(host, id).await?;
+        let described = described.doc();
+        let listed = described.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
         let lines = listed.iter().filter_map(|e| e.value().as_document()).map(CopiedCollection::read);
         let log_from = opened.get("logFrom").and_then(|v| v.as_timestamp()).ok_or_else(bad)?;
         let times = (log_from.as_u64().min(entry.optime.ts), entry.optime.ts);
@@ -312,8 +359,8 @@ impl Node {
         for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
             collections.push(self.copy_collection(host, id, index, line).await?);
         }
-        let sessions = opened.get_document("sessions").map(|d| d.to_document()).unwrap_or_default();
-        let listed = opened.get("transactions").and_then(|v| v.as_array());
+        let sessions = described.get_document("sessions").map(|d| d.to_document()).unwrap_or_default();
+        let listed = described.get("transactions").and_then(|v| v.as_array());
         let listed = listed.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
         let transactions =
             listed.map(|d| OpenTransaction::read(d).ok_or_else(bad)).collect::<Result<Vec<_>>>()?;

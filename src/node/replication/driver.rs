@@ -121,18 +121,18 @@ impl Node {
             let _no_batch = replication.applying.lock().await;
             // Taken before it is asked who leads: an end that comes later is noticed.
             let reigns = replication.commit.reigns();
-            if !replication.look(|m| m.is_leader() && m.term() == term) {
-                return Ok(());
-            }
+            let leads = || replication.look(|m| m.is_leader() && m.term() == term);
             // Their locks come before the first write of this reign.
-            self.restore_prepared(replication.between.open())?;
-            replication.forget_between();
-            self.log.set_term(term);
-            if !self.open_writes(term) {
-                return Ok(());
-            }
-            let appended = self.append_noop(new_primary_message())?;
-            replication.with(|m, _, _| m.begin_term(known(appended.first)));
+            let begun = self.claim_prepared(leads, || {
+                self.log.set_term(term);
+                if !self.open_writes(term) {
+                    return Ok(None);
+                }
+                let appended = self.append_noop(new_primary_message())?;
+                replication.with(|m, _, _| m.begin_term(known(appended.first)));
+                Ok(Some(appended))
+            })?;
+            let Some(appended) = begun.flatten() else { return Ok(()) };
             (appended, self.now_ms(), reigns)
         };
         self.reterm_config(term).await?;

@@ -5,6 +5,7 @@ use super::*;
 use crate::local::LocalClient;
 use document::{Doc, Value, codes};
 use std::sync::Weak;
+use std::sync::atomic::AtomicUsize;
 use storage::files::MemoryFiles;
 
 const SAFE: Change = Change::Safe { cluster_default: false };
@@ -418,7 +419,11 @@ impl Others {
                 "op": "n", "ns": "", "o": { "msg": "newest" }, "ts": Timestamp::from_u64(self.newest?.ts), "t": self.newest?.term,
                 "v": 2i64, "wall": Value::DateTime(1),
             };
-            return Some(doc! { "copy": 1i64, "entry": entry, "collections": Value::Array(Vec::new()) });
+            return Some(doc! { "copy": 1i64, "entry": entry });
+        }
+        if command.get("_replSetCopyNext").is_some() {
+            let bytes = Value::Binary(document::Binary { subtype: 0, bytes: Vec::new() });
+            return Some(doc! { "bytes": bytes, "done": true });
         }
         let node = self.node.get()?.upgrade()?;
         let term = node.replication.look(|m| m.term());
@@ -490,6 +495,132 @@ async fn nothing_is_copied_from_a_source_that_lacks_what_this_member_had() {
         let outcome = code(member.copy_from("b:1").await);
         assert_eq!(outcome == document::codes::INVALID_SYNC_SOURCE, refused, "{source:?}: {outcome}");
     }
+}
+
+/// The other member is `source`, of which is noted how long its replies are.
+struct Copied {
+    source: Arc<Node>,
+    longest: AtomicUsize,
+}
+
+impl Peers for Copied {
+    fn call<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        command: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            let command = command.doc();
+            let number = |name: &str| command.get_i64(name);
+            let reply = match (number("_replSetCopyNext"), number("describe"), number("index")) {
+                (None, ..) => self.source.open_copy()?,
+                (Some(id), Some(offset), _) => self.source.description_of_copy(id, offset as usize)?,
+                (Some(id), None, Some(index)) => {
+                    self.source.next_of_copy(id, index as usize, number("after").unwrap())?
+                }
+                (Some(id), None, None) => {
+                    self.source.end_copy(id);
+                    Document::new()
+                }
+            };
+            let reply = reply.to_doc_buf();
+            self.longest.fetch_max(reply.bytes().len(), Ordering::Relaxed);
+            Ok(reply)
+        })
+    }
+    fn stream<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
+    fn is_self<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
+        Box::pin(async { None })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+/// A dozen clients that have inserted a hundred thousand documents each leave more statements than a message holds.
+#[tokio::test]
+async fn what_there_is_to_copy_may_be_longer_than_a_message() {
+    let source = node(Some("rs"));
+    source.initiate(config()).await.unwrap();
+    LocalClient::new(source.clone()).put("d.c", &doc! { "_id": 1 }).await.unwrap();
+    let at = source.log.last_optime();
+    let at = protocol::session::EntryTime { ts: at.ts, term: at.term };
+    let statements: Vec<i32> = (0..120_000).collect();
+    for n in 0..2 {
+        let id = crate::operation::SessionId { id: [n; 16], uid: [0; 32], child: None };
+        source.sessions.apply(id, 1, &statements, at, source.now_ms());
+    }
+    let image = source.sessions.image();
+    assert!(image.clone().to_doc_buf().bytes().len() > 8 << 20);
+    let copied = Arc::new(Copied { source, longest: AtomicUsize::new(0) });
+    let member = node(Some("rs"));
+    member.replication.reach_by(copied.clone());
+    member.copy_from("b:1").await.unwrap();
+    assert!(copied.longest.load(Ordering::Relaxed) < 5 << 20);
+    let sorted = |d: Document| {
+        let mut sessions = d.get_array("sessions").unwrap().clone();
+        sessions.sort_by_key(|s| format!("{s:?}"));
+        sessions
+    };
+    assert!(sorted(member.sessions.image()) == sorted(image));
+    let slot = member.namespaces.slot("d.c");
+    assert_eq!(slot.read_unchecked().collection.as_ref().map(|c| c.len()), Some(1));
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Told(Mutex<Vec<(char, i64)>>);
+
+impl crate::observer::WriteObserver for Told {
+    fn inserted(&self, _: &str, d: Doc<'_>) {
+        self.0.lock().push(('i', d.get_i64("x").unwrap()));
+    }
+    fn updated(&self, _: &str, d: Doc<'_>) {
+        self.0.lock().push(('u', d.get_i64("x").unwrap()));
+    }
+    fn deleted(&self, _: &str, _: Doc<'_>) {
+        self.0.lock().push(('d', 0));
+    }
+}
+
+/// Users and roles are changed together, in one entry.
+#[tokio::test]
+async fn a_member_tells_its_observers_of_each_write_of_a_batch() {
+    let member = node(Some("rs"));
+    let told = Arc::new(Told::default());
+    member.observers.add("d.c", told.clone());
+    let ui = || Value::uuid([7; 16]);
+    let entries = [
+        doc! { "op": "c", "ns": "d.$cmd", "ui": ui(), "o": { "create": "c" } },
+        doc! { "op": "i", "ns": "d.c", "ui": ui(), "o": { "_id": 1, "x": 1 } },
+        doc! { "op": "c", "ns": "admin.$cmd", "o": { "applyOps": [
+            { "op": "i", "ns": "d.c", "ui": ui(), "o": { "_id": 2, "x": 2 } },
+            { "op": "u", "ns": "d.c", "ui": ui(), "o": { "_id": 1, "x": 3 }, "o2": { "_id": 1 } },
+        ] } },
+        doc! { "op": "c", "ns": "admin.$cmd", "o": { "applyOps": [
+            { "op": "d", "ns": "d.c", "ui": ui(), "o": { "_id": 2 } },
+        ] } },
+    ];
+    let fetched = entries.into_iter().enumerate().map(|(at, mut entry)| {
+        entry.0.extend(doc! { "ts": Timestamp::from_u64(1 << 32 | at as u64), "t": 1i64, "v": 2i64, "wall": Value::DateTime(1) }.0);
+        apply::Fetched::read(entry.to_doc_buf().doc()).unwrap()
+    });
+    member.apply_entries(&fetched.collect::<Vec<_>>()).unwrap();
+    assert_eq!(*told.0.lock(), [('i', 1), ('i', 2), ('u', 3), ('d', 0)]);
 }
 
 fn of_hosts(version: i32, hosts: &[&str]) -> SetConfig {

@@ -5,7 +5,8 @@
 //! secondary    in `replication::apply::Between`, without locks: the log ends them
 //! ```
 //! A member that steps down moves them to the second place before it applies an entry of another, one that begins to lead to
-//! the first before its own first entry. Checkpoints and copies hold both.
+//! the first before its own first entry. Both happen one after the other ([`Node::claim_prepared`], [`Node::yield_transactions`]): a
+//! reign may end while it begins. Checkpoints and copies hold both.
 
 use super::commit::target;
 use super::locks::Lock;
@@ -53,7 +54,12 @@ impl Node {
     /// The prepared transactions as a checkpoint keeps them. The caller holds the gate exclusively.
     pub(crate) fn prepared_transactions(&self) -> Vec<OpenTransaction> {
         let mut all = self.prepared_here();
-        all.extend(self.replication.transactions_between());
+        // One that is about to change its place is in both.
+        let is_here =
+            |b: &OpenTransaction| all.iter().any(|t| t.lsid == b.lsid && t.txn_number == b.txn_number);
+        let mut between = self.replication.transactions_between();
+        between.retain(|b| !is_here(b));
+        all.append(&mut between);
         all
     }
 
@@ -133,6 +139,7 @@ impl Node {
     /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is
     /// aborted. Writes are closed, so whatever was appended as prepared has been noted under the gate.
     pub(crate) fn yield_transactions(&self) {
+        let _places = self.replication.places.lock();
         let open: Vec<_> = self.transactions.open().into_iter().filter(|t| !t.only_reads).collect();
         if open.is_empty() {
             return;
@@ -156,6 +163,25 @@ impl Node {
                 self.abort_unprepared(&session, t);
             }
         }
+    }
+
+    /// Takes what is prepared over from the log, and has a reign begin (`begin`) before anybody can give it back; `None` where `leads`
+    /// says, once nobody can, that this node does not lead.
+    ///
+    /// # Errors
+    /// As [`Node::restore_prepared`], and those of `begin`.
+    pub(crate) fn claim_prepared<T>(
+        &self,
+        leads: impl FnOnce() -> bool,
+        begin: impl FnOnce() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let _places = self.replication.places.lock();
+        if !leads() {
+            return Ok(None);
+        }
+        self.restore_prepared(self.replication.transactions_between())?;
+        self.replication.forget_between();
+        begin().map(Some)
     }
 
     /// Goes on with the transactions that were prepared when the node stopped: their locks are taken again.

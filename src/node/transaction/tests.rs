@@ -10,6 +10,7 @@ use crate::{Node, Request, ddl, write};
 use document::{DocBuf, Document, Result, Timestamp, Value, codes, doc};
 use protocol::transaction::Request as Wanted;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage::CollectionView;
 use storage::files::MemoryFiles;
@@ -464,6 +465,37 @@ async fn an_end_that_goes_on_after_its_transaction_was_yielded_logs_nothing() {
     let commit = a.body(doc! {"commitTransaction": 1});
     node.commit_transaction(&operation(&commit), Some(at), LIMITS).await.unwrap();
     assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
+}
+
+/// A reign may end, seen by another worker, while it begins.
+#[tokio::test]
+async fn what_is_prepared_is_in_one_place_however_reigns_begin_and_end() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    a.prepare().await.unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                node.yield_transactions();
+            }
+        });
+        for _ in 0..20_000 {
+            node.claim_prepared(|| true, || Ok(())).unwrap();
+            if node.prepared_transactions().is_empty() {
+                break;
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(node.prepared_transactions().len(), 1);
+    node.claim_prepared(|| true, || Ok(())).unwrap();
+    assert_eq!(node.claim_prepared(|| false, || Ok(())).unwrap(), None);
+    assert!(node.replication.transactions_between().is_empty());
+    a.abort().await.unwrap();
+    assert_eq!(node.prepared_transactions().len(), 0);
 }
 
 #[tokio::test]

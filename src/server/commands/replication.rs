@@ -129,19 +129,25 @@ fn open_copy(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     Ok(())
 }
 
+/// `{_replSetCopyNext: <copy>}` with `describe`, an offset; with `index` and `after`, a collection's and a record's; or to end the copy.
 fn next_of_copy(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["index", "after"])?;
+    request.strict(&["describe", "index", "after"])?;
     let Some(id) = request.target().as_i64() else {
         bail!(BAD_VALUE, "_replSetCopyNext needs the id of a copy");
     };
-    let index = match request.integer("index")? {
-        None => None,
-        Some(n) => match usize::try_from(n) {
-            Ok(n) => Some(n),
-            Err(_) => bail!(BAD_VALUE, "index must not be negative"),
-        },
+    let place = |name: &str| match request.integer(name)?.map(usize::try_from) {
+        None => Ok(None),
+        Some(Ok(n)) => Ok(Some(n)),
+        Some(Err(_)) => bail!(BAD_VALUE, "{name} must not be negative"),
     };
-    let after = request.integer("after")?.unwrap_or(-1).max(-1);
-    reply.fields(&node(context)?.next_of_copy(id, index, after)?);
+    let node = node(context)?;
+    match (place("describe")?, place("index")?) {
+        (Some(offset), _) => reply.fields(&node.description_of_copy(id, offset)?),
+        (None, Some(index)) => {
+            let after = request.integer("after")?.unwrap_or(-1).max(-1);
+            reply.fields(&node.next_of_copy(id, index, after)?);
+        }
+        (None, None) => node.end_copy(id),
+    }
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::remote::{Target, hosts, majority};
 use crate::routing::registry::Shard;
-use crate::shard::coordinator;
+use crate::shard::{coordinator, migration};
 use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
@@ -380,21 +380,24 @@ impl ConfigServer {
     }
 
     /// What the catalog says that a shard holds, and once that is nothing, what the shard says: of the transactions that it coordinates
-    /// another shard may not have heard, whose part would stay prepared for ever. Those that it only takes part in hold its chunks back.
+    /// another shard may not have heard, whose part would stay prepared for ever, nor of the end of a migration from it, whose range
+    /// could never come back there. Transactions that it only takes part in hold its chunks back.
     ///
     /// # Errors
     /// Those of asking the shard: HostUnreachable (6) where it is silent, MaxTimeMSExpired (50) where no majority of it is there.
     async fn all_holdings(&self, shard: &Shard) -> Result<Holdings> {
         let mut left = self.holdings(&shard.name)?;
         if left.is_empty() && shard.name != CONFIG_SHARD {
-            let (db, name) = storage::split_namespace(coordinator::COLLECTION);
-            // A deposed primary, which would not know of what its successor coordinates, cannot reply to this.
-            let last = doc! { "level": "linearizable" };
-            let count = doc! { "count": name, "readConcern": last, "maxTimeMS": ASKED_MS };
-            let asked = self.remote.run(Target::Host(&shard.host), db, count.to_doc_buf());
-            let reply = self.remote.while_heard(&shard.host, asked).await?;
-            let coordinated = reply.get("n").and_then(|n| n.as_i64()).unwrap_or(0);
-            left.cleanup.under_way += usize::try_from(coordinated).unwrap_or(0);
+            for ns in [coordinator::COLLECTION, migration::COORDINATORS] {
+                let (db, name) = storage::split_namespace(ns);
+                // A deposed primary, which would not know of what its successor coordinates, cannot reply to this.
+                let last = doc! { "level": "linearizable" };
+                let count = doc! { "count": name, "readConcern": last, "maxTimeMS": ASKED_MS };
+                let asked = self.remote.run(Target::Host(&shard.host), db, count.to_doc_buf());
+                let reply = self.remote.while_heard(&shard.host, asked).await?;
+                let coordinated = reply.get("n").and_then(|n| n.as_i64()).unwrap_or(0);
+                left.cleanup.under_way += usize::try_from(coordinated).unwrap_or(0);
+            }
         }
         Ok(left)
     }

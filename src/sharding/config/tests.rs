@@ -20,8 +20,8 @@ struct Fakes {
     sizes: Mutex<BTreeMap<String, i64>>,
     got: Mutex<Vec<Document>>,
     refuse: Mutex<BTreeMap<String, Error>>,
-    /// How many transactions they coordinate.
-    coordinated: Mutex<i64>,
+    /// How many transactions and migrations they coordinate, by the collection that says so.
+    coordinated: Mutex<BTreeMap<&'static str, i64>>,
     /// The cluster time that their replies bring.
     time: Mutex<Option<Timestamp>>,
 }
@@ -51,7 +51,10 @@ impl Transport for Fakes {
                         known.iter().map(|(n, s)| doc! { "name": n.as_str(), "sizeOnDisk": *s }).collect();
                     doc! { "databases": list }
                 }
-                "count" => doc! { "n": *self.coordinated.lock() },
+                "count" => {
+                    let counted = command.get_str("count").unwrap();
+                    doc! { "n": self.coordinated.lock().get(counted).copied().unwrap_or(0) }
+                }
                 "_shardsvrGetStatsForBalancing" => {
                     let size = self.sizes.lock().get(host).copied().unwrap_or(0);
                     let all = command.get_array("collections").unwrap();
@@ -560,7 +563,8 @@ async fn a_shard_is_drained_before_it_goes_and_the_last_one_stays() {
 async fn a_shard_stays_while_others_may_need_the_decisions_that_it_has_made() {
     let c = Cluster::sharded().await;
     c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
-    *c.shards.coordinated.lock() = 2;
+    let coordinates = |name: &'static str, n: i64| c.shards.coordinated.lock().insert(name, n);
+    coordinates("transaction_coordinators", 2);
     let pending = c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
     assert_eq!(pending.get_str("state"), Some("pendingDataCleanup"));
     assert_eq!(pending.get_i64("pendingOperations"), Some(2));
@@ -572,7 +576,11 @@ async fn a_shard_stays_while_others_may_need_the_decisions_that_it_has_made() {
     c.shards.refuse.lock().insert("count".to_string(), err!(HOST_UNREACHABLE, "b is down"));
     assert_eq!(code(c.run(doc! { "_configsvrRemoveShard": "b" }).await), codes::HOST_UNREACHABLE);
     c.shards.refuse.lock().clear();
-    *c.shards.coordinated.lock() = 0;
+    coordinates("transaction_coordinators", 0);
+    coordinates("migrationCoordinators", 1);
+    let pending = c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
+    assert_eq!(pending.get_i64("pendingOperations"), Some(1));
+    coordinates("migrationCoordinators", 0);
     let done = c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
     assert_eq!(done.get_str("state"), Some("completed"));
 }

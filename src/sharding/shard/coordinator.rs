@@ -147,7 +147,12 @@ impl ShardRole {
         };
         let (coordinator, actions) = Coordinator::begin(participants);
         let (role, news) = (self.clone(), running.news);
-        self.spawn(async move { role.run_coordinator(running.progress, coordinator, actions, tell).await });
+        let progress = running.progress.clone();
+        if !self
+            .spawn(async move { role.run_coordinator(running.progress, coordinator, actions, tell).await })
+        {
+            self.coordinators.leave(&progress);
+        }
         Ok(news)
     }
 

@@ -137,15 +137,17 @@ impl ShardRole {
         self.me.upgrade()
     }
 
-    /// Runs a task of this shard's own until it ends or the shard stops. After that it is dropped: a request of the reign before that begins
-    /// something late would have it run beside what the next primary takes up.
-    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: F) {
+    /// Runs a task of this shard's own until it ends or the shard stops. After that it is dropped, and this answers false: a request of the
+    /// reign before that begins something late would have it run beside what the next primary takes up. What was registered for
+    /// the task is the caller's to take back then.
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: F) -> bool {
         let mut tasks = self.tasks.lock();
         if self.ended.load(Ordering::SeqCst) {
-            return;
+            return false;
         }
         tasks.retain(|t| !t.is_finished());
         tasks.push(runtime::spawn(task).abort_handle());
+        true
     }
     /// A member that leads no more is in no critical section: the next primary is, and is asked for placement. While this member may
     /// still write, as when it stops, they hold.

@@ -61,7 +61,9 @@ const ASK_LIMIT: Duration = Duration::from_secs(30);
 /// How long a secondary goes on asking when it is told nothing but errors: longer than an election usually takes.
 const REFUSED_LIMIT: Duration = Duration::from_secs(20);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
-const READ_ATTEMPTS: usize = 50;
+pub(super) const READ_ATTEMPTS: usize = 50;
+/// How long a majority may take to hear that a placement changes: writes wait meanwhile.
+const SIGNAL_MAX: Duration = Duration::from_secs(10);
 
 fn chunks_of(ns: &str) -> String {
     format!("config.cache.chunks.{ns}")
@@ -365,12 +367,12 @@ impl ShardRole {
 
     /// Tells the secondaries by the log that the placement of `ns` is about to change, and makes void what is written down of it:
     /// it may be older than the change when nobody can be asked afterwards. Called in the critical section, before the change can be
-    /// seen anywhere.
+    /// seen anywhere. A majority has it when this returns: whoever leads next was told, and tells the others.
     ///
     /// # Errors
-    /// NotWritablePrimary (10107), a failed log.
+    /// NotWritablePrimary (10107), a failed log; WriteConcernFailed (64) where no majority has it for [`SIGNAL_MAX`].
     pub async fn signal_secondaries(&self, ns: &str) -> Result<()> {
-        let _one = self.written.writing.lock().await;
+        let one = self.written.writing.lock().await;
         let slot = self.node.namespaces.slot(COLLECTIONS);
         let id = doc! { "_id": ns }.to_doc_buf();
         let op = Operation::internal();
@@ -378,7 +380,6 @@ impl ShardRole {
             unit.ensure_exists();
             let found = id.get("_id").and_then(|id| unit.collection()?.find_id(id));
             let found = found.map(|(record, d)| (record, d.to_document()));
-            // Single operations: a batch is not told to observers on secondaries.
             match found {
                 Some((record, mut entry)) => {
                     let counter = entry.get_i64(COUNTER).unwrap_or(0);
@@ -392,7 +393,15 @@ impl ShardRole {
                 }
             }
         });
-        written.await.map(drop)
+        written.await?;
+        drop(one);
+        match tokio::time::timeout(SIGNAL_MAX, self.node.wait_operation_committed(&op)).await {
+            Ok(done) => done,
+            Err(_) => bail!(
+                WRITE_CONCERN_FAILED,
+                "no majority of the shard's members has heard of the change of {ns}"
+            ),
+        }
     }
 
     /// `_flushRoutingTableCacheUpdates`, on the primary: what secondaries read next is at least as new as this call.

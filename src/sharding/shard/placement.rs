@@ -39,6 +39,8 @@ pub struct CollectionPlacement {
     pub shard: ShardId,
     pub state: State,
     pub section: Option<Section>,
+    /// How often the state was forgotten since what is known begins: a reading from before is not installed after.
+    pub forgotten: u64,
     /// On a secondary, until when the state is good.
     pub as_of: Option<AsOf>,
 }
@@ -50,6 +52,7 @@ impl CollectionPlacement {
             shard: shard.clone(),
             state: State::Unknown,
             section: None,
+            forgotten: 0,
             as_of: None,
         }
     }

@@ -430,7 +430,8 @@ fn scan_slice(
 }
 
 /// A pending task of a migration that its donor no longer knows: the donor settles before it forgets, so this one was
-/// never committed (it arrived after its own abort). A donor's member that still takes itself for the primary may know nothing of what the
+/// never committed (it arrived after its own abort). Nor does anybody know it when the donor was removed from the cluster; what this shard
+/// owns does not go in any case. A donor's member that still takes itself for the primary may know nothing of what the
 /// next one has begun: it has to prove that it is not deposed.
 pub(super) async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> Result<()> {
     let own = role.require_identity()?.name.clone();
@@ -441,8 +442,11 @@ pub(super) async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> R
     let filter = doc! { "_id": Value::uuid(task.id) };
     let more =
         doc! { "readConcern": doc! { "level": "linearizable" }, "maxTimeMS": ASK_DONOR.as_millis() as i64 };
-    let known =
-        role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more).await?;
+    let asked = role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more);
+    let known = match asked.await {
+        Err(e) if e.code == document::codes::SHARD_NOT_FOUND => Vec::new(),
+        known => known?,
+    };
     if known.is_empty() {
         let id = Value::uuid(task.id);
         role.local.modify(TASKS, &id, |d| drop(d.remove("pending"))).await?;

@@ -5,7 +5,7 @@
 use super::ShardRole;
 use super::critical_section::{Phase, Section};
 use super::identity::is_placed;
-use super::persisted::AsOf;
+use super::persisted::{AsOf, READ_ATTEMPTS};
 use super::placement::{CollectionPlacement, DatabaseState, State};
 use super::statistics::add;
 use crate::routing::{DatabaseEntry, Routing};
@@ -170,20 +170,30 @@ impl ShardRole {
         self.refresh_in_flight(ns, Unreached::Remember).await
     }
     async fn refresh_in_flight(&self, ns: &str, unreached: Unreached) -> Result<Routing> {
-        let leads = self.leads();
-        let (routing, as_of) = match leads {
-            true => {
-                let as_of = self.signals.now(ns);
-                let read = self.cache.refresh_collection(ns).await;
-                let read = match unreached {
-                    Unreached::Fail => read,
-                    Unreached::Remember => self.or_remembered(ns, read),
-                };
-                (read?, as_of)
+        for _ in 0..READ_ATTEMPTS {
+            let forgotten = self.forgotten(ns);
+            let leads = self.leads();
+            let (routing, as_of) = match leads {
+                true => {
+                    let as_of = self.signals.now(ns);
+                    let read = self.cache.refresh_collection(ns).await;
+                    let read = match unreached {
+                        Unreached::Fail => read,
+                        Unreached::Remember => self.or_remembered(ns, read),
+                    };
+                    (read?, as_of)
+                }
+                false => self.learn_collection(ns).await?,
+            };
+            if self.install(ns, &routing, as_of, forgotten) {
+                self.persist_later(ns, &routing, leads);
+                return Ok(routing);
             }
-            false => self.learn_collection(ns).await?,
-        };
-        self.install(ns, &routing, as_of);
+        }
+        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing while it was read")
+    }
+    /// Writes down what a primary has read.
+    fn persist_later(&self, ns: &str, routing: &Routing, leads: bool) {
         if let Some(role) = self.strong().filter(|_| leads) {
             let (ns, routing) = (ns.to_string(), routing.clone());
             // A step-down ends this, and the next primary writes what it reads.
@@ -191,7 +201,10 @@ impl ShardRole {
                 drop(role.persist_installed(&Operation::internal(), &ns, &routing).await);
             });
         }
-        Ok(routing)
+    }
+    /// How often what is known of a collection was forgotten: noted before it is read, and given to [`ShardRole::install`].
+    pub(super) fn forgotten(&self, ns: &str) -> u64 {
+        self.placement(ns).map_or(0, |p| p.forgotten)
     }
     /// What the config server says. While it cannot be reached, what was written down for the collection that is here: whatever
     /// takes a range away from this shard has made that void before (`ShardRole::signal_secondaries`). Of other shards, and of
@@ -211,11 +224,14 @@ impl ShardRole {
             _ => Err(unreached),
         }
     }
-    /// Installs what was read if it is newer. The section, if one is entered, stays.
-    pub(super) fn install(&self, ns: &str, routing: &Routing, as_of: AsOf) {
+    /// Installs what was read if it is newer; false where what was known has been forgotten since (`forgotten` tells the times before):
+    /// a change of the catalog may have come in between, and what was read be from before it. The section, if one is entered, stays.
+    pub(super) fn install(&self, ns: &str, routing: &Routing, as_of: AsOf, forgotten: u64) -> bool {
         let read = known_of(routing);
+        let mut is_late = false;
         let installed = self.edit(ns, |placement| {
-            if !replaces(placement.known(), read) {
+            is_late = placement.forgotten != forgotten;
+            if is_late || !replaces(placement.known(), read) {
                 return None;
             }
             if let Routing::Sharded(table) = routing {
@@ -235,6 +251,7 @@ impl ShardRole {
             list.retain(|f| f.strong_count() > 0);
             list.push(Arc::downgrade(&filter));
         }
+        !is_late
     }
     /// Asks the catalog whether this shard owns nothing of the incarnation `uuid`, which is not here.
     ///
@@ -250,9 +267,12 @@ impl ShardRole {
             }
         }
     }
-    /// Forgets what is known of a collection: the next versioned request makes the shard ask.
+    /// Forgets what is known of a collection, and what is being read of it: the next versioned request makes the shard ask.
     pub fn clear_placement(&self, ns: &str) {
-        self.edit(ns, |p| p.state = State::Unknown);
+        self.edit(ns, |p| {
+            p.state = State::Unknown;
+            p.forgotten += 1;
+        });
         self.cache.invalidate(ns);
     }
     /// Whether somebody still reads `min..max` of this namespace through a filter that owns a part of it.

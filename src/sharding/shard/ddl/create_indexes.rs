@@ -16,7 +16,7 @@ use crate::messages::ddl::{CreateIndexesParticipant, DropIndexesParticipant};
 use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use crate::routing::Routing;
-use document::{Document, Result, Value, bail, codes, doc};
+use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::ddl::protocols::CreateIndexesPhase;
@@ -215,16 +215,14 @@ impl Ddl {
         let (db, name) = split(namespace(state));
         let wanted = index_names(&own_command(state));
         for (shard, before) in holders(state) {
-            let now = match self.on_shard(&shard, db, list_of(name, None).to_document()).await {
-                Err(e) if e.code == codes::SHARD_NOT_FOUND => continue,
-                list => names(&list?),
-            };
+            let list = self.undo_on_shard(&shard, db, list_of(name, None).to_document()).await?;
+            let Some(now) = list.as_ref().map(names) else { continue };
             let made: Vec<String> =
                 now.into_iter().filter(|n| wanted.contains(n) && !before.contains(n)).collect();
             if !made.is_empty() {
                 let command = doc! { "dropIndexes": name, "index": made };
                 let drop = DropIndexesParticipant { name: name.to_string(), command };
-                self.on_shard(&shard, db, drop.to_document()).await?;
+                self.undo_on_shard(&shard, db, drop.to_document()).await?;
             }
         }
         Ok(())

@@ -81,6 +81,11 @@ impl Ddl {
             bail!(ILLEGAL_OPERATION, "can't drop system collection {ns}");
         }
         let sharded = self.tracked(&ns).await?;
+        let now = sharded.as_ref().and_then(|d| d.get("uuid")).and_then(Value::as_uuid).or(found);
+        if let Some((_, indexes)) = self.dropping()?.filter(|(uuid, _)| now != Some(*uuid)) {
+            // An attempt before has dropped it: what has the name now came later.
+            return Ok(node::ddl::collections::dropped_reply(&ns, indexes));
+        }
         let tracked = sharded.as_ref().and_then(|d| d.get("uuid")).and_then(Value::as_uuid);
         if let Some(wanted) = wanted
             && tracked.or(found) != Some(wanted)
@@ -151,9 +156,17 @@ impl Ddl {
         if self.tracked_buckets(ns).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "time series {ns} was sharded meanwhile");
         }
-        let this = |uuid| wanted.is_none() || uuid == wanted;
+        // One that was asked for again drops nothing that has come to have the name since.
+        let before = self.dropping()?;
+        if before.is_none()
+            && let Some((uuid, indexes)) = self.uuid_here(ns).zip(self.indexes_here(ns))
+        {
+            self.note_dropping(ns, uuid, indexes).await?;
+        }
+        let only = before.map(|(uuid, _)| uuid).or(wanted);
+        let this = |uuid| only.is_none() || uuid == only;
         let dropped = node::ddl::collections::drop_if(&self.role.node, op, ns, false, this).await?;
-        match (dropped, wanted) {
+        match (dropped.or(before.map(|(_, indexes)| indexes)), wanted) {
             (Some(indexes), _) => Ok(node::ddl::collections::dropped_reply(ns, indexes)),
             (None, Some(wanted)) => Err(uuid_mismatch(ns, wanted)),
             (None, None) => Ok(Document::new()),

@@ -167,6 +167,13 @@ impl Ddl {
         }
         Ok(self.role.remote.run(Target::Shard(shard), db, command).await?.to_document())
     }
+    /// The same to take something back: `None` from a shard that was removed, which has nothing any more.
+    async fn undo_on_shard(&self, shard: &str, db: &str, command: Document) -> Result<Option<Document>> {
+        match self.on_shard(shard, db, command).await {
+            Err(e) if e.code == document::codes::SHARD_NOT_FOUND => Ok(None),
+            done => done.map(Some),
+        }
+    }
     /// Runs a participant's command here, to its end, even if the coordinator gives up meanwhile: what follows waits for it, as
     /// on any other shard.
     async fn on_this_shard(&self, db: String, command: document::DocBuf) -> Result<Document> {

@@ -196,7 +196,7 @@ impl Ddl {
             let (db, name) = split(&ns);
             let (name, uuid) = (name.to_string(), Some(uuid));
             let command = DropParticipant { name, uuid, only_empty: Flag(false), from_migrate: Flag(true) };
-            self.on_shard(to(state), db, command.to_document()).await?;
+            self.undo_on_shard(to(state), db, command.to_document()).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! ```text
 //! config.system.sharding_ddl_outcomes   { _id: UUID of the request, at: date, db, reply }      DO NOT CHANGE
 //!                                       { _id: UUID of the request, at: date, db, renames: UUID }   of a rename without coordinator
+//!                                       { _id: UUID of the request, at: date, db, drops: UUID, indexes: n }   likewise of a drop
 //! ```
 //! They move with their database: its next primary is asked from then on.
 //!
@@ -80,12 +81,32 @@ impl Ddl {
 
     /// Notes which collection the request is about to rename here, in one step: so a repetition can tell whether that has happened.
     pub(super) async fn note_renaming(&self, ns: &str) -> Result<()> {
-        let (Some(id), Some(uuid)) = (current(), self.uuid_here(ns)) else { return Ok(()) };
+        match self.uuid_here(ns) {
+            Some(uuid) => self.note_intent(ns, doc! { "renames": Value::uuid(uuid) }).await,
+            None => Ok(()),
+        }
+    }
+    /// Likewise which one it is about to drop, with so many indexes.
+    pub(super) async fn note_dropping(&self, ns: &str, uuid: [u8; 16], indexes: usize) -> Result<()> {
+        self.note_intent(ns, doc! { "drops": Value::uuid(uuid), "indexes": indexes as i64 }).await
+    }
+    /// Nobody waits for it: it comes before the change in the log, so whoever leads next and has the change has the note.
+    async fn note_intent(&self, ns: &str, what: Document) -> Result<()> {
+        let Some(id) = current() else { return Ok(()) };
         let at = Value::DateTime(self.role.node.now_ms());
-        let intent =
-            doc! { "_id": Value::uuid(id), "at": at, "db": split(ns).0, "renames": Value::uuid(uuid) };
+        let mut intent = doc! { "_id": Value::uuid(id), "at": at, "db": split(ns).0 };
+        intent.0.extend(what.0);
         self.ensure_outcomes().await?;
-        self.role.local.put(OUTCOMES, &intent).await
+        let put = BatchWrite::Put { ns: OUTCOMES.to_string(), doc: intent };
+        self.role.node.commit_batch(&Operation::internal(), &[put]).await.map(drop)
+    }
+    /// Which collection an attempt before was about to drop, and how many indexes it had.
+    pub(super) fn dropping(&self) -> Result<Option<([u8; 16], usize)>> {
+        let noted = self.noted(current())?;
+        Ok(noted.and_then(|found| {
+            let indexes = found.get_i64("indexes").and_then(|n| usize::try_from(n).ok());
+            Some((found.get("drops")?.as_uuid()?, indexes?))
+        }))
     }
     /// Whether an attempt before has given its collection this name.
     pub(super) fn has_renamed(&self, to: &str) -> Result<bool> {

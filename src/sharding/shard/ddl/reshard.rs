@@ -411,17 +411,12 @@ impl Ddl {
         Ok(())
     }
 
-    /// What was copied goes. A shard that was removed has nothing any more.
+    /// What was copied goes.
     async fn abort_everywhere(&self, state: &Document) -> Result<()> {
         let shards = self.all_shards().await?;
         let command = ReshardAbort { of: operation_of(state)? }.to_document();
-        let asks = shards.iter().map(|shard| self.on_shard(shard, "admin", command.clone()));
-        for answer in futures::future::join_all(asks).await {
-            match answer {
-                Err(e) if e.code != codes::SHARD_NOT_FOUND => return Err(e),
-                _ => {}
-            }
-        }
+        let asks = shards.iter().map(|shard| self.undo_on_shard(shard, "admin", command.clone()));
+        futures::future::join_all(asks).await.into_iter().try_for_each(|done| done.map(drop))?;
         self.wishes.forget(uuid_in(state, "newUUID")?);
         Ok(())
     }

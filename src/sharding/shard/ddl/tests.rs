@@ -404,6 +404,66 @@ async fn a_commit_that_is_refused_is_undone_and_frees_the_names() {
     assert_eq!((c.count("a", "d.c"), c.count("b", "d.c")), (None, None), "what was made for it is gone");
 }
 
+/// A shard that holds nothing by the catalog may be removed while a collection is made or a database brought there.
+#[tokio::test]
+async fn what_was_begun_on_a_shard_that_is_removed_is_undone() {
+    for (command, db, step) in [
+        (
+            doc! { "_shardsvrCreateCollection": "h", "shardKey": { "x": "hashed" } },
+            "d",
+            "commitOnShardingCatalog",
+        ),
+        (doc! { "_shardsvrMovePrimary": "d", "to": "b" }, "admin", "commit"),
+    ] {
+        let c = Cluster::new().await;
+        c.insert("a", "d.plain", 3).await;
+        let (role, point) = (c.ddl("a").role.clone(), format!("hangDdlCoordinatorBeforeRunning_{step}"));
+        let points = &role.node.failpoints;
+        points.configure(&point, Mode::AlwaysOn, doc! {});
+        let removal = async {
+            points.wait_entered(&point, 1).await;
+            c.catalog().commit(&[config::delete(config::SHARDS, Value::from("b"))]).await.unwrap();
+            c.network.shards.lock().remove("b:1");
+            role.remote.registry.reload(&role.remote).await.unwrap();
+            points.configure(&point, Mode::Off, doc! {});
+        };
+        let (outcome, ()) = tokio::join!(c.send("a", db, command), removal);
+        outcome.unwrap_err();
+        let ended = async {
+            while !role.local.find(COORDINATORS, &doc! {}).unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(FOREVER, ended).await.expect("what was begun is never undone");
+        assert!(role.local.find(block::SECTIONS, &doc! {}).unwrap().is_empty());
+        assert_eq!((c.count("a", "d.plain"), c.count("a", "d.h")), (Some(3), None));
+    }
+}
+
+/// Its router was told nothing, since the primary died.
+#[tokio::test]
+async fn a_drop_that_is_repeated_drops_nothing_that_has_come_since() {
+    let c = Cluster::new().await;
+    let drop = |id: u8| {
+        let mut command = doc! { "_shardsvrDropCollection": "c" };
+        command.push(repeated::REQUEST_ID, Value::uuid([id; 16]));
+        c.send("a", "d", command)
+    };
+    c.insert("a", "d.c", 3).await;
+    let dropped = drop(1).await.unwrap();
+    assert_eq!(dropped.get_str("ns"), Some("d.c"));
+    c.insert("a", "d.c", 1).await;
+    assert_eq!(drop(1).await.unwrap(), dropped);
+    assert_eq!(c.count("a", "d.c"), Some(1));
+    // Sharded by somebody else, it is not what was to be dropped either.
+    c.shard_collection("c", doc! { "_id": 1 }).await.unwrap();
+    assert_eq!(drop(1).await.unwrap(), dropped);
+    assert_eq!(c.count("a", "d.c"), Some(1));
+    drop(2).await.unwrap();
+    assert_eq!(c.count("a", "d.c"), None);
+    c.settle().await;
+}
+
 #[tokio::test]
 async fn each_fault_of_what_a_shard_holds_is_found_as_itself() {
     let c = Cluster::new().await;

@@ -155,15 +155,19 @@ pub async fn move_range(role: &Arc<ShardRole>, op: &Operation, request: MoveRang
     }
     let (donation, first) = role.migrations.donate(request)?;
     if first {
-        let (role, donation) = (role.clone(), donation.clone());
-        role.clone().spawn(async move {
-            let ending = Ending(donation.clone());
-            let result = run(&role, &donation).await;
+        // Made before the task is: that one may be dropped before it begins.
+        let ending = Ending(donation.clone());
+        let (of_task, donation) = (role.clone(), donation.clone());
+        let runs = role.spawn(async move {
+            let donation = &ending.0;
+            let result = run(&of_task, donation).await;
             *donation.handout.lock() = None;
-            role.migrations.donation_ended();
+            of_task.migrations.donation_ended(donation);
             donation.outcome.send_replace(Some(result));
-            drop(ending);
         });
+        if !runs {
+            role.migrations.donation_ended(&donation);
+        }
     }
     op.interruptible(donation.ended()).await??;
     let id = *donation.id.lock();

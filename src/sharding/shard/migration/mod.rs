@@ -89,14 +89,18 @@ impl Migrations {
         active.reception = Some(reception);
         Ok(())
     }
-    pub(crate) fn donation_ended(&self) {
-        self.active.lock().donation = None;
+    /// Removes this one, unless a later reign has begun another.
+    pub(crate) fn donation_ended(&self, ended: &Arc<Donation>) {
+        self.active.lock().donation.take_if(|running| Arc::ptr_eq(running, ended));
         self.note_change();
     }
-    pub(crate) fn reception_ended(&self) {
+    /// Likewise; the last one that has ended can still be asked for.
+    pub(crate) fn reception_ended(&self, ended: &Arc<Reception>) {
         {
             let mut active = self.active.lock();
-            active.last_reception = active.reception.take();
+            if let Some(reception) = active.reception.take_if(|running| Arc::ptr_eq(running, ended)) {
+                active.last_reception = Some(reception);
+            }
         }
         self.note_change();
     }

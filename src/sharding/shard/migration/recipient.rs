@@ -169,8 +169,11 @@ pub async fn start(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<Document> {
     let reception = Arc::new(Reception::new(start)?);
     role.migrations.receive(reception.clone())?;
     add(&role.statistics.recipient_started, 1);
-    let worker = Worker { role: role.clone(), reception };
-    role.spawn(worker.run());
+    let worker = Worker { role: role.clone(), reception: reception.clone() };
+    if !role.spawn(worker.run()) {
+        role.migrations.reception_ended(&reception);
+        role.require_reign()?;
+    }
     Ok(doc! { "started": true })
 }
 
@@ -262,7 +265,7 @@ impl Worker {
             // Unregistered before the end can be seen: whoever waits for it may start the next migration at once.
             if !unregistered && self.ends_with(event) {
                 unregistered = true;
-                self.role.migrations.reception_ended();
+                self.role.migrations.reception_ended(&self.reception);
             }
             self.reception.on(event);
         };

@@ -147,7 +147,7 @@ pub(crate) async fn fetch(role: &Arc<ShardRole>, asked: ReshardFetch) -> Result<
         }
         "changes" => {
             if donor.progress.enter("donating-oplog-entries") {
-                donor.progress.write(role, donor.details.clone()).await?;
+                donor.progress.rewrite(role, donor.details.clone()).await?;
             }
             let mut source = handout.source.lock().await;
             let part = source.changes(|| snapshot_of(role, &donor.ns)).await?;
@@ -169,7 +169,7 @@ pub(crate) async fn confirm(role: &ShardRole, of: &Resharding) -> Result<Documen
         bail!(INTERRUPTED, "indexes or options of {} changed during its resharding", donor.ns);
     }
     donor.progress.enter("blocking-writes");
-    donor.progress.write(role, donor.details.clone()).await?;
+    donor.progress.rewrite(role, donor.details.clone()).await?;
     Ok(Document::new())
 }
 

@@ -133,12 +133,24 @@ impl Progress {
     /// # Errors
     /// A failed log; those of a member that leads no more.
     pub(crate) async fn write(&self, role: &ShardRole, more: Document) -> Result<()> {
+        role.persist_config_time().await?;
+        role.local.put(self.side.collection, &self.document(more)).await
+    }
+    /// Writes it anew, unless it was forgotten: the part may have been aborted meanwhile.
+    ///
+    /// # Errors
+    /// As [`Progress::write`].
+    pub(crate) async fn rewrite(&self, role: &ShardRole, more: Document) -> Result<()> {
+        role.persist_config_time().await?;
+        let document = self.document(more);
+        role.local.modify(self.side.collection, &Value::uuid(self.of.id), |d| *d = document).await.map(drop)
+    }
+    fn document(&self, more: Document) -> Document {
         let mut state = doc! { "state": self.state() };
         state.0.extend(more.0);
         let mut document = self.base.clone();
         document.push("mutableState", state);
-        role.persist_config_time().await?;
-        role.local.put(self.side.collection, &document).await
+        document
     }
 
     /// A row of `currentOp`.

@@ -167,7 +167,7 @@ impl Recipient {
         let done =
             doc! { "totalNumDocuments": read(&self.documents), "totalDocumentSize": read(&self.bytes) };
         let copied = !matches!(state, "creating-collection" | "cloning");
-        self.progress.write(role, if copied { done } else { Document::new() }).await
+        self.progress.rewrite(role, if copied { done } else { Document::new() }).await
     }
 
     async fn create(&self, role: &ShardRole, options: Document, indexes: &[Document]) -> Result<()> {

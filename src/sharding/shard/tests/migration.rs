@@ -3,7 +3,7 @@
 use super::cluster::{Cluster, CommitFault, NS};
 use super::lifetime::FOREVER;
 use crate::shard::migration::{recipient, sessions};
-use document::{Document, Timestamp, Value, doc};
+use document::{Document, Timestamp, Value, codes, doc};
 use node::failpoints::Mode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -411,7 +411,7 @@ async fn a_statement_whose_entry_the_log_has_lost_is_refused_where_the_range_goe
     }
     client.number -= 1;
     let refused = cluster.increment(&mut client, 5).await.unwrap_err();
-    assert_eq!(refused.code, document::codes::INCOMPLETE_TRANSACTION_HISTORY);
+    assert_eq!(refused.code, codes::INCOMPLETE_TRANSACTION_HISTORY);
     assert_eq!(cluster.owned().await[&5], 1);
     // The next number is none of this.
     assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1);
@@ -446,16 +446,34 @@ async fn the_history_of_one_long_write_is_handed_out_in_parts() {
     assert!(parts > 1);
 }
 
+/// The requests passed the check of the primary just before the reign ended.
+#[tokio::test]
+async fn migrations_that_come_after_the_reign_are_refused_and_leave_nothing_behind() {
+    let c = Cluster::new().await;
+    let (a, b) = (c.shard("a"), c.shard("b"));
+    a.stop();
+    b.stop();
+    let late = tokio::time::timeout(FOREVER, c.move_range("a", "b", 0, 1000)).await;
+    late.expect("a donor that has stopped is waited for").unwrap_err();
+    assert!(a.migrations.donation().is_none());
+    let late = recipient::start(&b, start_of_reception().to_doc_buf().doc()).await;
+    assert_eq!(late.unwrap_err().code, codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+    assert!(b.migrations.reception().is_none());
+}
+
+fn start_of_reception() -> Document {
+    doc! {
+        "_recvChunkStart": NS, "uuid": Value::uuid([3; 16]), "sessionId": "a_b_1", "fromShardName": "a", "toShardName": "b",
+        "min": { "x": 0 }, "max": { "x": 1000 }, "shardKeyPattern": { "x": 1 },
+        "collection": { "uuid": Value::uuid([7; 16]), "indexes": Vec::<Document>::new() },
+    }
+}
+
 /// A drop stops migrations on all shards at once, so the recipient may hear of it before it has done anything.
 #[tokio::test]
 async fn a_reception_that_is_stopped_before_its_first_action_is_over() {
     let c = Cluster::new().await;
-    let b = c.shard("b");
-    let start = doc! {
-        "_recvChunkStart": NS, "uuid": Value::uuid([3; 16]), "sessionId": "a_b_1", "fromShardName": "a", "toShardName": "b",
-        "min": { "x": 0 }, "max": { "x": 1000 }, "shardKeyPattern": { "x": 1 },
-        "collection": { "uuid": Value::uuid([7; 16]), "indexes": Vec::<Document>::new() },
-    };
+    let (b, start) = (c.shard("b"), start_of_reception());
     // Its task has not run yet: there is one thread, and it is this one's.
     recipient::start(&b, start.to_doc_buf().doc()).await.unwrap();
     tokio::time::timeout(FOREVER, b.migrations.stop(NS)).await.expect("the reception does not end");

@@ -17,8 +17,8 @@ from queries import VIEW, Generator, documents
 
 # They compute, on every node at once.
 pytestmark = pytest.mark.timeout(900)
-FINDS = int(os.environ.get("MIRROR_FINDS", 300))
-PIPELINES = int(os.environ.get("MIRROR_PIPELINES", 200))
+FINDS = int(os.environ.get("MIRROR_FINDS", 200))
+PIPELINES = int(os.environ.get("MIRROR_PIPELINES", 100))
 SEED = int(os.environ.get("MIRROR_SEED", 1))
 DOCUMENTS = 1000
 BOUNDS = [MinKey(), *range(100, DOCUMENTS, 100), MaxKey()]

@@ -72,7 +72,7 @@ use futures::FutureExt;
 use parking_lot::RwLock;
 use query::script::Scripts;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use storage::log::{Clock, Log, LogError};
 
 /// A node: its data, log, sessions and catalog. Several may live in one process.
@@ -130,7 +130,6 @@ pub struct Node {
     pub write_conflicts: stripe::Counter,
     /// A member of a set that was started without it: what is written meanwhile is this node's own, and its set never hears of it.
     pub is_detached: bool,
-    next_operation: AtomicI64,
     pub(crate) directory: open::Directory,
 }
 
@@ -150,9 +149,6 @@ impl Node {
     /// A random UUID.
     pub fn new_uuid(&self) -> [u8; 16] {
         runtime::uuid()
-    }
-    pub fn next_operation_id(&self) -> i64 {
-        self.next_operation.fetch_add(1, Ordering::Relaxed)
     }
     /// The newest cluster time this node has handed out or heard of.
     pub fn cluster_time(&self) -> Timestamp {

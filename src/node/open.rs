@@ -17,7 +17,7 @@ use query::matcher::Matcher;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use storage::checkpoint::{CheckpointReport, Checkpoints, Contents};
 use storage::entry::{Draft, Entry, Op};
 use storage::files::{FileLock, Files};
@@ -228,7 +228,6 @@ impl Node {
             hooks: RwLock::new(None),
             scripting: std::sync::OnceLock::new(),
             object_ids: ObjectIdGenerator::new(runtime::random()),
-            next_operation: AtomicI64::new(1),
             directory: Directory::of(opened.checkpoints, &opened.report, opened.lock),
         });
         node.watch_own_collections();

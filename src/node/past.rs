@@ -14,6 +14,9 @@
 //! read for such entries to where it ended when the moment was chosen; whoever reads at T has waited for what was prepared.
 //! What is committed later belongs to no collection of the moment, whenever that is rebuilt.
 //!
+//! What these keep from being freed is bounded by the log since, and by what the trees say: an update of one field is little log, and
+//! leaves a version as large as its document.
+//!
 //! What was rebuilt is kept for a while ([`Rebuilt`]), and the next read of the collection goes on from there: it costs what has happened
 //! since, not what has since the snapshot.
 //!
@@ -41,13 +44,13 @@ use storage::log::{LogError, ReadFrom};
 use storage::{Collection, CollectionView};
 use tokio::sync::watch;
 
-/// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed,
-const LOG_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of log that may have been written since a snapshot that is kept, and of versions that are kept,
+const BYTES_MAX: u64 = 256 << 20;
 /// which is at most this part of what the process may hold.
 const MEMORY_SHARE: usize = 8;
 
-fn log_bytes_max() -> u64 {
-    LOG_BYTES_MAX.min((memory::ceiling() / MEMORY_SHARE) as u64)
+fn bytes_max() -> u64 {
+    BYTES_MAX.min((memory::ceiling() / MEMORY_SHARE) as u64)
 }
 
 /// How long a rebuilt namespace is kept after it was last read.
@@ -233,14 +236,21 @@ impl Node {
             }
         }
         let committed = if shared { self.committed().ts } else { u64::MAX };
+        let most = bytes_max();
+        let too_much = self.superseded_bytes() > most;
         let mut gone = Vec::new();
         let mut kept = self.past.kept.lock();
-        let most = log_bytes_max();
         let far = |k: &Kept| position.saturating_sub(k.position) > most;
         let over = |k: &Kept| far(k) || (k.taken.elapsed() > window && k.snapshot.ts <= committed);
         // The newest before the window is what its beginning is read from.
         while kept.len() > 1 && over(&kept[1]) {
             gone.extend(kept.pop_front());
+        }
+        // The older half goes, and at the next second again if that was not enough: what each of them keeps is not known.
+        let mut older = if too_much { kept.len() / 2 } else { 0 };
+        while older > 0 && kept.len() > 1 && kept[1].snapshot.ts <= committed {
+            gone.extend(kept.pop_front());
+            older -= 1;
         }
         // From there on the log is no longer kept.
         let cut = self.log.first_position();
@@ -253,6 +263,14 @@ impl Node {
         drop(kept);
         drop(gone);
         self.past.forget_rebuilt();
+    }
+
+    /// Bytes of all collections' versions that are none of the present any more.
+    fn superseded_bytes(&self) -> u64 {
+        let of_slot = |slot: &Arc<Slot>| {
+            slot.read_unchecked().collection.as_ref().map_or(0, Collection::superseded_bytes)
+        };
+        self.namespaces.all().iter().map(of_slot).sum()
     }
 
     /// All collections now, or at the time given. Waits for prepared transactions, whose outcome may belong to it.
@@ -453,6 +471,24 @@ mod tests {
         assert_eq!(moment.rebuilt(&node, &slot).err().map(|e| e.code), Some(codes::SNAPSHOT_TOO_OLD));
         node.read_at_one_moment(&op, || Some(vec!["d.c".to_string()])).await.unwrap();
         assert!(op.transaction().is_none());
+    }
+
+    /// A field of a large document changes each second: that is little log.
+    #[tokio::test]
+    async fn versions_of_a_large_document_are_kept_within_bounds() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let large = doc! { "_id": 1, "n": 0, "s": "x".repeat(15 << 20) };
+        LocalClient::new(node.clone()).put("d.c", &large).await.unwrap();
+        let statement = doc! { "q": { "_id": 1 }, "u": { "$inc": { "n": 1 } } };
+        let update = doc! { "update": "c", "updates": document::array![statement] }.to_doc_buf();
+        for _ in 0..40 {
+            let request = crate::Request { db: "d", body: update.doc(), sequences: &[] };
+            crate::write::update::update(&node, &Operation::internal(), request).await.unwrap();
+            node.remember(Duration::from_secs(300)).await;
+        }
+        assert!(node.superseded_bytes() < BYTES_MAX + (40 << 20), "{}", node.superseded_bytes());
+        assert!(node.past.newest(node.log.last_optime().ts).is_some());
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 //! under the shared latch; then, as one commit, each of its documents is looked at again and deleted if it is still
 //! expired. Deletions are ordinary log entries.
 
-use crate::namespace::Slot;
+use crate::namespace::{Slot, SlotState};
 use crate::parameters::Parameters;
 use crate::stripe::Counter;
 use crate::write::unit::Origin;
@@ -46,7 +46,10 @@ pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
 }
 
 /// An index that says when documents expire.
+#[derive(PartialEq)]
 struct Expiry {
+    /// Of the collection.
+    uuid: [u8; 16],
     index: String,
     path: String,
     descending: bool,
@@ -60,13 +63,14 @@ struct Expiry {
 pub async fn pass(node: &Node) -> u64 {
     let mut deleted = 0;
     for slot in node.namespaces.visible() {
+        let now_ms = node.now_ms();
         let expiries: Vec<Expiry> = match &slot.read_unchecked().collection {
-            Some(c) => expiries(c, node.now_ms()),
+            Some(c) => expiries(c, now_ms),
             None => continue,
         };
         for expiry in expiries {
             node.failpoints.pause_while_set("hangTTLMonitorWithLock").await;
-            deleted += expire(node, &slot, &expiry).await.unwrap_or(0);
+            deleted += expire(node, &slot, &expiry, now_ms).await.unwrap_or(0);
         }
     }
     node.ttl.passes.increment();
@@ -76,7 +80,7 @@ pub async fn pass(node: &Node) -> u64 {
 
 /// By indexes, and by the collection where it is clustered.
 fn expiries(c: &Collection, now_ms: i64) -> Vec<Expiry> {
-    let by_index = c.indexes().iter().filter_map(|i| expiry(i.spec(), now_ms));
+    let by_index = c.indexes().iter().filter_map(|i| expiry(c.uuid(), i.spec(), now_ms));
     by_index.chain(of_clustered(c, now_ms)).collect()
 }
 
@@ -89,10 +93,10 @@ fn of_clustered(c: &Collection, now_ms: i64) -> Option<Expiry> {
     let time = options.get_document("timeseries").and_then(|d| d.get_str("timeField"));
     let path = time.map_or("_id".to_string(), |time| format!("control.max.{time}"));
     let index = "_id_".to_string();
-    Some(Expiry { index, path, descending: false, until, buckets: time.is_some() })
+    Some(Expiry { uuid: c.uuid(), index, path, descending: false, until, buckets: time.is_some() })
 }
 
-fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
+fn expiry(uuid: [u8; 16], spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
     let seconds = spec.expire_after_seconds().filter(|s| *s >= 0)?;
     let fields = spec.fields();
     let buckets = spec.document().contains_key("originalSpec");
@@ -108,6 +112,7 @@ fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
     let until = now_ms.checked_sub(seconds.checked_mul(1000)?)?;
     let descending = field.kind == FieldKind::Descending;
     Some(Expiry {
+        uuid,
         index: spec.name().to_string(),
         path: dated.path.clone(),
         descending,
@@ -116,17 +121,24 @@ fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
     })
 }
 
-async fn expire(node: &Node, slot: &Slot, expiry: &Expiry) -> Result<u64> {
+/// Deletes what has expired at `now_ms`, as long as the collection says so: dates may be given longer, or another collection take the name,
+/// between two batches.
+async fn expire(node: &Node, slot: &Slot, expiry: &Expiry, now_ms: i64) -> Result<u64> {
     let op = Operation::internal();
     let mut deleted = 0;
     let mut after: Option<(Vec<u8>, RecordId)> = None;
+    let holds = |c: &Collection| expiries(c, now_ms).iter().any(|now| now == expiry);
     loop {
-        let batch =
-            slot.read(&op, |s| Ok(s.collection.as_ref().map(|c| expired_in(c, expiry, &after)))).await?;
+        let found =
+            |s: &SlotState| s.collection.as_ref().filter(|c| holds(c)).map(|c| expired_in(c, expiry, &after));
+        let batch = slot.read(&op, |s| Ok(found(s))).await?;
         let Some((records, last)) = batch else { return Ok(deleted) };
         let Some(last) = last else { return Ok(deleted) };
         after = Some(last);
         node.write(&op, slot, |unit| {
+            if !unit.collection().is_some_and(holds) {
+                return Ok(());
+            }
             for record in records {
                 let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
                     continue;
@@ -195,6 +207,8 @@ fn is_expired(doc: Doc<'_>, path: &str, until: i64) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Request;
+    use crate::failpoints::Mode;
     use crate::local::LocalClient;
     use crate::replication::testing;
     use document::{Value, doc};
@@ -233,6 +247,46 @@ mod tests {
     #[tokio::test]
     async fn only_expired_dates_go_and_an_array_goes_with_its_oldest() {
         assert_eq!(left_after_pass(doc! { "a": 1 }).await, [1, 2, 3, 5]);
+    }
+
+    /// Whoever was told that dates hold longer keeps them, and so does another collection of the name.
+    #[tokio::test]
+    async fn what_is_changed_while_a_pass_is_under_way_stays() {
+        let point = "hangTTLMonitorWithLock";
+        for replaced in [false, true] {
+            let node = testing::node(None);
+            let client = LocalClient::new(node.clone());
+            let expiring = doc! { "name": "a", "expireAfterSeconds": 10 };
+            client.ensure_collection("t.c", &[(doc! { "a": 1 }, expiring)]).await.unwrap();
+            let old = doc! { "_id": 1, "a": Value::DateTime(node.now_ms() - 3_600_000) };
+            client.insert("t.c", &old).await.unwrap();
+            node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+            let change = async {
+                node.failpoints.wait_entered(point, 1).await;
+                let op = Operation::internal();
+                if replaced {
+                    crate::ddl::collections::drop_collection(&node, &op, "t.c", false).await.unwrap();
+                    client
+                        .ensure_collection("t.c", &[(doc! { "a": 1 }, doc! { "name": "a" })])
+                        .await
+                        .unwrap();
+                    client.insert("t.c", &old).await.unwrap();
+                } else {
+                    let longer =
+                        doc! { "collMod": "c", "index": { "name": "a", "expireAfterSeconds": 1_000_000 } };
+                    let longer = longer.to_doc_buf();
+                    let request = Request { db: "t", body: longer.doc(), sequences: &[] };
+                    crate::ddl::coll_mod::coll_mod(&node, &op, request).await.unwrap();
+                }
+                node.failpoints.configure(point, Mode::Off, doc! {});
+            };
+            let (deleted, ()) = tokio::join!(pass(&node), change);
+            assert_eq!(
+                (deleted, client.find("t.c", &doc! {}).unwrap().len()),
+                (0, 1),
+                "replaced: {replaced}"
+            );
+        }
     }
 
     #[tokio::test]

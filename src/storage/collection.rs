@@ -149,6 +149,10 @@ impl Collection {
     pub fn allocated_bytes(&self) -> u64 {
         self.records.allocated_bytes() + self.indexes.iter().map(|i| i.tree.allocated_bytes()).sum::<u64>()
     }
+    /// Bytes of versions that are none of the present any more: snapshots keep them.
+    pub fn superseded_bytes(&self) -> u64 {
+        self.records.superseded_bytes() + self.indexes.iter().map(|i| i.tree.superseded_bytes()).sum::<u64>()
+    }
     /// The document at `record`.
     pub fn get(&self, record: RecordId) -> Option<Doc<'_>> {
         self.records.get(record)

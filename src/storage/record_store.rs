@@ -116,6 +116,9 @@ impl RecordStore {
     pub(crate) fn allocated_bytes(&self) -> u64 {
         self.tree.allocated_bytes()
     }
+    pub(crate) fn superseded_bytes(&self) -> u64 {
+        self.tree.superseded_bytes()
+    }
     pub(crate) fn cursor(&self) -> RecordCursor<'_> {
         RecordCursor { cursor: self.tree.cursor() }
     }

@@ -4,8 +4,7 @@
 //! takes the collection's name only if, under the latches of the rename, the collection is still what the snapshot was:
 //! a document written meanwhile would be lost. Otherwise the copy is made anew.
 
-use super::collections::create_collection;
-use super::collections::drop_collection;
+use super::collections::{create_collection, drop_collection, drop_if};
 use super::rename::{Versioned, rename_checked};
 use crate::namespace::Slot;
 use crate::request::NAMESPACE_BYTES_MAX;
@@ -104,35 +103,48 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64, uuid: Opt
     }
     for _ in 0..COPIES_MAX {
         let snapshot = snapshot_of(node, op, ns).await?;
-        let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", node.next_operation_id());
-        create_collection(node, &own, &temporary, options(&snapshot, size), uuid).await?;
-        copy(node, op, &own, &snapshot, &temporary).await?;
-        let unchanged = |target: Option<&Collection>| {
-            let now = target
-                .map(|c| c.snapshot())
-                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "source collection {ns} does not exist"))?;
-            let mut changes = storage::tree::difference(
-                snapshot.record_tree(),
-                now.record_tree(),
-                Bound::Unbounded,
-                Bound::Unbounded,
-            );
-            match changes.next() {
-                None => Ok(()),
-                Some(_) => bail!(WRITE_CONFLICT, "the collection changed while it was copied"),
-            }
-        };
-        match rename_checked(node, op, (&temporary, ns), true, Versioned::Target, unchanged).await {
-            Ok(()) => return Ok(()),
-            Err(e) => {
-                drop_collection(node, &own, &temporary, false).await?;
-                if e.code != codes::WRITE_CONFLICT {
-                    return Err(e);
-                }
-            }
+        // No copy goes on with what another has left, which may be from long ago: neither name nor UUID were there before.
+        let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", runtime::random::<u32>());
+        if node.namespaces.slot(&temporary).read_unchecked().collection.is_some() {
+            continue;
+        }
+        let of_copy = uuid.unwrap_or_else(|| node.new_uuid());
+        create_collection(node, &own, &temporary, options(&snapshot, size), Some(of_copy)).await?;
+        let Err(error) = put_copy(node, op, &own, &snapshot, &temporary, ns).await else { return Ok(()) };
+        drop_if(node, &own, &temporary, false, |found| found == Some(of_copy)).await?;
+        if error.code != codes::WRITE_CONFLICT {
+            return Err(error);
         }
     }
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the collection {ns} kept changing while it was copied")
+}
+
+/// Fills the copy and puts it in the place of the collection, which must not have changed since `snapshot`.
+async fn put_copy(
+    node: &Node,
+    op: &Operation,
+    own: &Operation,
+    snapshot: &CollectionSnapshot,
+    temporary: &str,
+    ns: &str,
+) -> Result<()> {
+    copy(node, op, own, snapshot, temporary).await?;
+    let unchanged = |target: Option<&Collection>| {
+        let now = target
+            .map(|c| c.snapshot())
+            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "source collection {ns} does not exist"))?;
+        let mut changes = storage::tree::difference(
+            snapshot.record_tree(),
+            now.record_tree(),
+            Bound::Unbounded,
+            Bound::Unbounded,
+        );
+        match changes.next() {
+            None => Ok(()),
+            Some(_) => bail!(WRITE_CONFLICT, "the collection changed while it was copied"),
+        }
+    };
+    rename_checked(node, op, (temporary, ns), true, Versioned::Target, unchanged).await
 }
 
 /// Refuses what the server itself keeps as it is, and a name that leaves no room for that of the copy.

@@ -397,7 +397,8 @@ impl Merge {
                     if !self.bypass_validation {
                         unit.check_validator(doc)?;
                     }
-                    unit.insert(doc, Origin::default()).map(|_| ())
+                    unit.insert(doc, Origin::default())?;
+                    unit.trim_capped()
                 }
                 NotMatched::Discard => Ok(()),
                 NotMatched::Fail => bail!(
@@ -510,6 +511,7 @@ impl Merge {
                 "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?"
             );
         }
+        crate::write::update::check_size(new.doc())?;
         if !self.bypass_validation {
             unit.check_validator(new.doc())?;
         }

@@ -9,10 +9,11 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Bytes that a line has allocated and not yet freed.
+/// Bytes that a line has allocated and not yet freed, and those of them that snapshots alone see.
 #[derive(Default)]
 pub(super) struct Counters {
     bytes: AtomicU64,
+    dead: AtomicU64,
 }
 
 impl Counters {
@@ -26,6 +27,20 @@ impl Counters {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn dead(&self) -> u64 {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// Parts leave a dead list: to be freed, or since they live again.
+    ///
+    /// # Safety
+    /// They are alive.
+    unsafe fn unlist(&self, parts: &[Dead]) {
+        // SAFETY: promised by the caller.
+        let bytes: usize = parts.iter().map(|dead| unsafe { dead.size() }).sum();
+        self.dead.fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 }
 
@@ -56,6 +71,18 @@ impl Dead {
     pub(super) unsafe fn record(record: RecordPtr) -> Dead {
         // SAFETY: alive.
         Dead { stamp: unsafe { record.stamp() }, part: Part::Record(record) }
+    }
+
+    /// # Safety
+    /// The part is alive.
+    unsafe fn size(&self) -> usize {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match self.part {
+                Part::Node(node) => node.size(),
+                Part::Record(record) => record.size(),
+            }
+        }
     }
 
     /// # Safety
@@ -180,7 +207,11 @@ impl Line {
                 continue;
             }
             match state.get_or_insert_with(|| self.state.lock()).live.last_mut() {
-                Some(last) if dead.stamp <= last.stamp => last.dead.push(dead),
+                Some(last) if dead.stamp <= last.stamp => {
+                    // SAFETY: a snapshot sees it.
+                    self.counters.dead.fetch_add(unsafe { dead.size() } as u64, Ordering::Relaxed);
+                    last.dead.push(dead);
+                }
                 // SAFETY: the snapshot that saw it was released since `newest` was read.
                 _ => unsafe { dead.free(&self.counters) },
             }
@@ -190,6 +221,8 @@ impl Line {
     /// Ends a snapshot.
     fn release(&self, stamp: u64) {
         let unseen = self.take_out(&mut self.state.lock(), stamp);
+        // SAFETY: they are freed below.
+        unsafe { self.counters.unlist(&unseen) };
         for dead in unseen {
             // SAFETY: `take_out` found that nothing sees it.
             unsafe { dead.free(&self.counters) };
@@ -214,7 +247,10 @@ impl Line {
             // SAFETY: what is above `below` was seen by no earlier snapshot, and there is nothing later. The lock keeps
             // the previous snapshot, whose nodes the walk looks at, from being released meanwhile. The dead list is
             // among what this snapshot sees, so the walk or a later one covers it.
-            unsafe { free_reachable(gone.root, below, &self.counters) };
+            unsafe {
+                self.counters.unlist(&gone.dead);
+                free_reachable(gone.root, below, &self.counters);
+            }
             return Vec::new();
         }
         let Some(previous) = previous else {
@@ -248,6 +284,8 @@ impl Line {
         let mut state = self.state.lock();
         match state.live.last_mut() {
             Some(last) if Arc::ptr_eq(&frozen.line, self) && last.stamp == frozen.stamp => {
+                // SAFETY: the snapshot sees them.
+                unsafe { self.counters.unlist(&last.dead) };
                 last.dead = Vec::new();
                 true
             }
@@ -260,7 +298,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         // The tree and all snapshots are gone, so everything is freed. (While unwinding a test may have cut a walk.)
-        debug_assert!(std::thread::panicking() || self.counters.bytes() == 0, "a line frees all it made");
+        let left = (self.counters.bytes(), self.counters.dead());
+        debug_assert!(std::thread::panicking() || left == (0, 0), "a line frees all it made");
         // A chain of branches of branches is let go link by link, not by recursion.
         let mut origin = self.origin.take();
         while let Some(frozen) = origin.take().and_then(Arc::into_inner) {

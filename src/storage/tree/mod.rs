@@ -151,6 +151,11 @@ impl Tree {
         self.line.counters.bytes()
     }
 
+    /// Those of them that only snapshots see.
+    pub fn superseded_bytes(&self) -> u64 {
+        self.line.counters.dead()
+    }
+
     fn view(&self) -> View<'_> {
         // SAFETY: only `&mut self` edits or frees what the tree reaches, or retires it so that others may.
         unsafe { View::new(self.image.root) }

@@ -139,7 +139,6 @@ impl NodePtr {
     ///
     /// # Safety
     /// The node is alive.
-    #[cfg(test)]
     pub(super) unsafe fn size(self) -> usize {
         // SAFETY: promised by the caller.
         layout(unsafe { self.get().level }).size()

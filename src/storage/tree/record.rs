@@ -100,12 +100,28 @@ impl RecordPtr {
     }
 
     /// # Safety
+    /// The record is alive.
+    unsafe fn layout(self) -> Layout {
+        // SAFETY: alive.
+        let header = unsafe { self.0.as_ref() };
+        layout(header.klen, header.vlen)
+    }
+
+    /// Bytes allocated for it.
+    ///
+    /// # Safety
+    /// The record is alive.
+    pub(super) unsafe fn size(self) -> usize {
+        // SAFETY: alive.
+        unsafe { self.layout() }.size()
+    }
+
+    /// # Safety
     /// The record is alive and nothing reaches it any more.
     pub(super) unsafe fn free(self, counters: &Counters) {
         // SAFETY: allocated in `new` with the same layout.
         unsafe {
-            let Header { klen, vlen, .. } = *self.0.as_ref();
-            let layout = layout(klen, vlen);
+            let layout = self.layout();
             dealloc(self.0.as_ptr().cast(), layout);
             counters.sub(layout.size());
         }

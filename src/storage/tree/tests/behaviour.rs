@@ -116,6 +116,30 @@ fn idle_old_snapshot_does_not_keep_every_later_version() {
 }
 
 #[test]
+fn what_only_snapshots_see_is_counted() {
+    let mut tree = filled(2000);
+    let first = tree.snapshot();
+    tree.insert(&key(7), &[1; 100_000]);
+    let second = tree.snapshot();
+    tree.insert(&key(7), b"short");
+    // Nobody sees that one.
+    tree.insert(&key(7), b"other");
+    let kept = tree.superseded_bytes();
+    assert!((100_000..130_000).contains(&kept), "{kept}");
+    drop(first);
+    assert!((100_000..130_000).contains(&tree.superseded_bytes()));
+    drop(second);
+    assert_eq!(tree.superseded_bytes(), 0);
+    // What was removed lives again.
+    let start = tree.snapshot();
+    tree.remove(&key(9));
+    assert!(tree.superseded_bytes() > 0);
+    tree.replace_root(&start);
+    drop(start);
+    assert_eq!(tree.superseded_bytes(), 0);
+}
+
+#[test]
 fn rollback_returns_to_the_allocation_before() {
     let mut tree = filled(3000);
     let before = tree.allocated_bytes();

@@ -163,6 +163,15 @@ def test_without_a_login_only_greetings_are_answered(node):
     assert alive(node)
 
 
+def test_many_requests_at_a_time_need_a_login(node):
+    with Raw(node.port) as raw:
+        version = raw.ask({"hello": 1, "multiplex": True})["topologyVersion"]
+        raw.send(message({"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 500}))
+        raw.send(message({"ping": 1}))
+        # The second waits for the first.
+        assert "topologyVersion" in raw.receive() and "topologyVersion" not in raw.receive()
+
+
 def start_login(raw, user, db="admin", mechanism="SCRAM-SHA-256"):
     first = f"n,,n={user},r=abcdefghijklmnop".encode()
     reply = raw.ask(bson.encode({"saslStart": 1, "mechanism": mechanism, "payload": first, "$db": db}))

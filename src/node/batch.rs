@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use storage::log::{Appended, MAX_PAYLOAD};
 
-/// The most bytes of an entry's `o`, with room for what stands around it.
-pub(crate) const ENTRY_BYTES_MAX: u64 = MAX_PAYLOAD - 1024;
+/// The most bytes of an entry's `o`, with room for what stands around it: the reply of a member to another holds it.
+pub(crate) const ENTRY_BYTES_MAX: u64 = document::validate::Limits::MESSAGE.bytes_max as u64 - 64 * 1024;
+const _: () = assert!(ENTRY_BYTES_MAX < MAX_PAYLOAD - 1024, "the log holds more than a message");
 
 impl Node {
     /// Commits all of `writes` or none. Namespaces must exist; no placement is checked: this is for a node's own metadata.
@@ -32,7 +33,7 @@ impl Node {
                             made.push(write);
                         }
                     }
-                    // The log cannot be read past an entry that is too large.
+                    // Neither the log nor another member could be read past an entry that is too large.
                     if unit.group() as u64 > ENTRY_BYTES_MAX {
                         bail!(
                             TRANSACTION_TOO_LARGE,

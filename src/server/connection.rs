@@ -206,11 +206,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
                 return;
             }
             self.frames.trust(self.connection.client.internal.load(Relaxed));
-            if self.connection.multiplexed.load(Relaxed) {
+            if self.connection.multiplexed.load(Relaxed) && self.may_multiplex() {
                 return self.multiplex().await;
             }
             self.give_back_memory();
         }
+    }
+
+    /// Many requests at a time are another node's: where users are checked it has logged in before. Others are served one after another.
+    fn may_multiplex(&self) -> bool {
+        self.connection.client.internal.load(Relaxed) || !self.service.auth.enabled
     }
 
     fn give_back_memory(&mut self) {

@@ -196,6 +196,21 @@ pub fn renames(asker: &Asker<'_>) -> bool {
         && asker.may_all(&target, &[Insert, CreateIndex])
         && (!drops || asker.may(&target, DropCollection))
 }
+/// As mongorestore, which also puts anything in the place of anything.
+pub fn restores(asker: &Asker<'_>) -> bool {
+    asker.on_cluster(ApplyOps)
+        && asker.on_cluster(ForceUUID)
+        && asker.may_all(&Target::AnyNormal, &[Insert, DropCollection])
+}
+/// Likewise into one database, which does not make readable what could not be read.
+pub fn forks(asker: &Asker<'_>) -> bool {
+    let from = Target::Database(asker.request.target().as_str().unwrap_or("").to_string());
+    let to = Target::Database(asker.request.get("to").and_then(|v| v.as_str()).unwrap_or("").to_string());
+    asker.on_cluster(ApplyOps)
+        && asker.on_cluster(ForceUUID)
+        && asker.may_all(&to, &[Insert, CreateCollection, DropCollection])
+        && (asker.may(&from, Find) || !asker.may(&to, Find))
+}
 /// The command, and for each entry what the command needs that does the same.
 pub fn applies_ops(asker: &Asker<'_>) -> bool {
     asker.on_cluster(ApplyOps) && may_apply_all(asker, asker.request.target())

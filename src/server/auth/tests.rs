@@ -976,6 +976,34 @@ async fn an_explanation_is_asked_for_in_the_database_that_it_runs_in() {
 }
 
 #[tokio::test]
+async fn a_copy_of_a_database_makes_nothing_readable_that_was_not() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    run_on(&mut root, "secret", doc! {"insert": "c", "documents": [{"_id": 1}]}).await.unwrap();
+    let privilege = |resource: Document, actions: &[&str]| doc! { "resource": resource, "actions": actions.iter().map(|a| Value::from(*a)).collect::<Vec<_>>() };
+    let on = |db: &str| doc! { "db": db, "collection": "" };
+    let copies = doc! {
+        "createRole": "copies", "roles": [],
+        "privileges": [
+            privilege(doc! { "cluster": true }, &["applyOps", "forceUUID"]),
+            privilege(on("mine"), &["find", "insert", "createCollection", "dropCollection"]),
+            privilege(on("other"), &["find"]),
+        ],
+    };
+    run_on(&mut root, "admin", copies).await.unwrap();
+    let mut u = node.user("u", array!["copies"]).await;
+    let fork = |from: &str, to: &str| doc! { "tesseraFork": from, "to": to };
+    for (from, to) in [("secret", "mine"), ("other", "secret"), ("other", "third")] {
+        assert_eq!(code(&mut u, "admin", fork(from, to)).await, 13, "{from} to {to}");
+    }
+    assert_ne!(code(&mut u, "admin", fork("other", "mine")).await, 13);
+    for all in [doc! { "tesseraSnapshot": "s" }, doc! { "tesseraRestore": "s" }] {
+        assert_eq!(code(&mut u, "admin", all).await, 13);
+    }
+    node.running.stop().await;
+}
+
+#[tokio::test]
 async fn the_profiler_says_who_did_it_and_shows_no_password() {
     let node = Node::with_root().await;
     let mut root = node.root().await;

@@ -236,7 +236,8 @@ fn fields_of_login(request: &Request<'_>) -> bool {
     request.body.get("saslSupportedMechs").is_some() || request.get("speculativeAuthenticate").is_some()
 }
 
-/// Whether many requests at a time are to be served on this connection: asked for by nodes of this kind only.
+/// Whether many requests at a time are to be served on this connection: asked for by nodes of this kind only, and done once it has proven
+/// to be one.
 fn asks_to_multiplex(request: &Request<'_>) -> bool {
     request.get("multiplex").and_then(|v| v.as_bool()) == Some(true)
 }

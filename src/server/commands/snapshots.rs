@@ -9,30 +9,30 @@
 //! ```
 
 use super::crud::conclude;
+use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, bail, doc};
 use node::auth::Action as A;
 use node::{Node, fork};
 use std::sync::Arc;
 
-/// As mongorestore, which also puts anything in the place of anything.
-const NEEDS: Needs = Needs::Cluster(&[A::ApplyOps, A::ForceUUID]);
 macro_rules! row {
-    ($name:literal, $run:expr) => {
+    ($name:literal, $run:expr, $needs:expr) => {
         Command::future($name, Roles::ALL, |c, r, reply| Box::pin($run(c, r, reply)))
             .admin_only()
             .primary_only()
-            .needs(NEEDS)
+            .needs(Needs::Asked($needs))
+            .write()
     };
 }
 
 pub const ROWS: &[Command] = &[
-    row!("tesseraFork", fork_database).write().help("Makes a database a copy of another, at no cost."),
-    row!("tesseraSnapshot", take).write().help("Keeps all databases as they are now under a name."),
-    row!("tesseraRestore", restore).write().help("Puts all databases back to a snapshot."),
+    row!("tesseraFork", fork_database, needs::forks).help("Makes a database a copy of another, at no cost."),
+    row!("tesseraSnapshot", take, needs::restores).help("Keeps all databases as they are now under a name."),
+    row!("tesseraRestore", restore, needs::restores).help("Puts all databases back to a snapshot."),
     Command::future("tesseraSnapshots", Roles::ALL, |c, r, reply| Box::pin(list(c, r, reply)))
         .admin_only()
-        .needs(NEEDS)
+        .needs(Needs::Cluster(&[A::ApplyOps, A::ForceUUID]))
         .help("The snapshots that were taken."),
 ];
 

@@ -513,6 +513,24 @@ async fn current(task: &Task<'_>, event: &Event) -> Result<Option<DocBuf>> {
         "readConcern": { "level": "majority", "afterClusterTime": event.token.time }, "$db": db,
     };
     command.0.extend(take(task.body(), &["lsid"]));
-    let found = super::aggregate::all_documents(task, db, command).await?;
-    Ok(found.into_iter().next())
+    let found = super::aggregate::all_documents(task, db, command).await?.into_iter().next();
+    match (&found, event.token.uuid) {
+        // Asked for afterwards: one that is gone does not come back.
+        (Some(_), Some(uuid)) if !is_still(task, db, collection, uuid).await? => Ok(None),
+        _ => Ok(found),
+    }
+}
+
+/// Whether the collection of this name is the one with this UUID, and none that has come to have the name.
+async fn is_still(task: &Task<'_>, db: &str, collection: &str, uuid: [u8; 16]) -> Result<bool> {
+    let Some(placement) = task.placement(&format!("{db}.{collection}")).await? else { return Ok(false) };
+    if let Some(table) = placement.table.as_ref().or(placement.alone.as_ref()) {
+        return Ok(table.uuid == uuid);
+    }
+    let list = doc! { "listCollections": 1, "filter": { "name": collection }, "cursor": {} };
+    let reply = task.read(&placement.primary, &task.own(&list, db, &placement.database_versions())).await?;
+    let found = reply.to_document();
+    let first = found.get_path("cursor.firstBatch").and_then(Value::as_array).and_then(|batch| batch.first());
+    let now = first.and_then(Value::as_document).and_then(|d| d.get_path("info.uuid")?.as_uuid());
+    Ok(now == Some(uuid))
 }

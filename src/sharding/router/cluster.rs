@@ -301,15 +301,42 @@ fn named(call: &Call<'_>) -> Option<DocBuf> {
 /// How long to wait before a new primary is asked.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Whether a command may be executed twice: a read, or a write whose statements the session knows.
+/// Whether a command may be executed twice: a read, or a write whose statements the session knows. What a pipeline has written before its
+/// answer was lost nobody knows.
 fn is_repeatable(body: Doc<'_>) -> bool {
     let name = body.iter().next().map_or("", |e| e.name());
     let reads = ["find", "aggregate", "count", "distinct", "listCollections", "listIndexes", "hello", "ping"];
     let in_transaction = body.get("autocommit").is_some();
-    !in_transaction && (reads.contains(&name) || body.get("txnNumber").is_some())
+    !in_transaction && !ends_in_writing(body) && (reads.contains(&name) || body.get("txnNumber").is_some())
+}
+
+/// Whether the command's pipeline writes what it comes to.
+pub(super) fn ends_in_writing(body: Doc<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(|v| v.as_array());
+    let last = stages.and_then(|s| s.iter().last()?.value().as_document()?.iter().next());
+    last.is_some_and(|stage| matches!(stage.name(), "$out" | "$merge"))
 }
 
 /// Collections of `config` that are sharded like a user's.
 fn is_shardable_config(ns: &str) -> bool {
     ns == "config.system.sessions"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_repeatable;
+    use document::{array, doc};
+
+    #[test]
+    fn a_pipeline_that_writes_is_not_sent_again() {
+        let aggregate =
+            |stage| doc! { "aggregate": "c", "pipeline": array![{ "$match": {} }, stage], "cursor": {} };
+        let may = |d: document::Document| is_repeatable(d.to_doc_buf().doc());
+        assert!(may(aggregate(doc! { "$sort": { "a": 1 } })) && may(doc! { "find": "c" }));
+        for stage in [doc! { "$merge": { "into": "d" } }, doc! { "$out": "d" }] {
+            assert!(!may(aggregate(stage)));
+        }
+        assert!(may(doc! { "insert": "c", "txnNumber": 1i64 }) && !may(doc! { "insert": "c" }));
+        assert!(!may(doc! { "find": "c", "txnNumber": 1i64, "autocommit": false }));
+    }
 }

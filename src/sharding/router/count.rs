@@ -4,11 +4,12 @@ use super::body::{Placement, ok_reply};
 use super::cursor::size;
 use super::task::{Retry, Task};
 use super::{collation, scatter, single};
-use document::{Collation, DocBuf, Document, Result, Value, doc};
+use document::{Collation, DocBuf, Document, Result, Value, bail, doc};
 use node::read::count::CountCommand;
 use node::read::distinct::DistinctCommand;
 use query::matcher::Matcher;
 use std::collections::BTreeMap;
+use wire::limits::MAX_USER_DOCUMENT;
 
 pub async fn count(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
@@ -92,12 +93,19 @@ async fn distinct_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result
         Some(table) => collation::of(task.body(), table)?,
         None => Collation::SIMPLE,
     };
-    let mut values: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
+    let (mut values, mut bytes) = (BTreeMap::<Vec<u8>, Value>::new(), 0);
     for (_, reply) in &replies {
         for e in reply.doc().get("values").and_then(|v| v.as_array()).into_iter().flat_map(|a| a.iter()) {
             let mut key = Vec::new();
             collation.append_key(&mut key, e.value(), false);
-            values.entry(key).or_insert_with(|| e.value().to_value());
+            values.entry(key).or_insert_with(|| {
+                bytes += e.whole().len();
+                e.value().to_value()
+            });
+            // Each shard's are bounded so.
+            if bytes > MAX_USER_DOCUMENT {
+                bail!(17217, "distinct too big, 16mb cap");
+            }
         }
     }
     let mut reply = Document::new();

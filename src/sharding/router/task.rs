@@ -217,11 +217,7 @@ impl<'a> Task<'a> {
             "listDatabases",
         ];
         match self.request.name() {
-            "aggregate" => {
-                let stages = self.get("pipeline").and_then(|v| v.as_array());
-                let last = stages.and_then(|s| s.iter().last()?.value().as_document()?.iter().next());
-                !last.is_some_and(|stage| matches!(stage.name(), "$out" | "$merge"))
-            }
+            "aggregate" => !super::cluster::ends_in_writing(self.body()),
             name => READS.contains(&name),
         }
     }

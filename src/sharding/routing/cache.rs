@@ -12,12 +12,12 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Remote;
 use crate::routing::table::{CollectionInfo, RoutingTable};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::{DatabaseVersion, ShardVersion};
 use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How often a refresh starts over when what it read does not fit together.
@@ -121,8 +121,8 @@ impl Drop for Active<'_> {
 /// The cache of one node.
 pub struct CatalogCache {
     pub remote: Arc<Remote>,
-    collections: RwLock<BTreeMap<String, Arc<Entry<Routing>>>>,
-    databases: RwLock<BTreeMap<String, Arc<Entry<Option<Arc<DatabaseEntry>>>>>>,
+    collections: Entries<Routing>,
+    databases: Entries<Option<Arc<DatabaseEntry>>>,
     counters: Counters,
 }
 
@@ -130,8 +130,8 @@ impl CatalogCache {
     pub fn new(remote: Arc<Remote>) -> Arc<CatalogCache> {
         Arc::new(CatalogCache {
             remote,
-            collections: RwLock::default(),
-            databases: RwLock::default(),
+            collections: Entries::new(|routing| routing.table().is_some()),
+            databases: Entries::new(Option::is_some),
             counters: Counters::default(),
         })
     }
@@ -144,7 +144,7 @@ impl CatalogCache {
         if ns.starts_with("admin.") || ns.starts_with("local.") {
             return Ok(Routing::Unsharded);
         }
-        let entry = slot(&self.collections, ns);
+        let entry = self.collections.slot(ns);
         if let Some(routing) = entry.good() {
             return Ok(routing);
         }
@@ -183,7 +183,7 @@ impl CatalogCache {
         if document::is_internal_database(db) {
             return Ok(None);
         }
-        let entry = slot(&self.databases, db);
+        let entry = self.databases.slot(db);
         // That there is no such database is never remembered: another router may make it at any time.
         if let Some(Some(known)) = entry.good() {
             return Ok(Some(known));
@@ -215,10 +215,10 @@ impl CatalogCache {
     }
     /// The next use of this collection reads its placement anew.
     pub fn invalidate(&self, ns: &str) {
-        slot(&self.collections, ns).invalidate();
+        self.collections.slot(ns).invalidate();
     }
     pub fn invalidate_database(&self, db: &str) {
-        slot(&self.databases, db).invalidate();
+        self.databases.slot(db).invalidate();
     }
     /// `flushRouterConfig`: everything is read anew, from nothing.
     pub fn clear(&self) {
@@ -356,9 +356,55 @@ fn is_inconsistent(e: &Error) -> bool {
     )
 }
 
-fn slot<T: Clone>(map: &RwLock<BTreeMap<String, Arc<Entry<T>>>>, name: &str) -> Arc<Entry<T>> {
-    if let Some(entry) = map.read().get(name) {
-        return entry.clone();
+/// Names are kept as they are asked for, and there are as many as clients make up: beyond so many, and then whenever there are twice
+/// as many as were worth it, those go of which nothing is known but that the catalog has none, and that nobody uses.
+const NAMES_MIN: usize = 10_000;
+
+/// The entries of one kind.
+struct Entries<T> {
+    by_name: RwLock<BTreeMap<String, Arc<Entry<T>>>>,
+    is_worth: fn(&T) -> bool,
+    prune_at: AtomicUsize,
+}
+
+impl<T: Clone> Entries<T> {
+    fn new(is_worth: fn(&T) -> bool) -> Entries<T> {
+        Entries { by_name: RwLock::default(), is_worth, prune_at: AtomicUsize::new(NAMES_MIN) }
     }
-    map.write().entry(name.to_string()).or_insert_with(|| Arc::new(Entry::new())).clone()
+    fn slot(&self, name: &str) -> Arc<Entry<T>> {
+        if let Some(entry) = self.by_name.read().get(name) {
+            return entry.clone();
+        }
+        let mut by_name = self.by_name.write();
+        if by_name.len() >= self.prune_at.load(Ordering::Relaxed) {
+            let is_worth = |entry: &Entry<T>| entry.last().is_some_and(|v| (self.is_worth)(&v));
+            by_name.retain(|_, entry| Arc::strong_count(entry) > 1 || is_worth(entry));
+            self.prune_at.store((by_name.len() * 2).max(NAMES_MIN), Ordering::Relaxed);
+        }
+        by_name.entry(name.to_string()).or_insert_with(|| Arc::new(Entry::new())).clone()
+    }
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Entry<T>>>> {
+        self.by_name.read()
+    }
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<Entry<T>>>> {
+        self.by_name.write()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_clients_make_up_are_not_kept_for_ever() {
+        let entries: Entries<bool> = Entries::new(|worth| *worth);
+        *entries.slot("placed").known.write() = Some((1, true));
+        let used = entries.slot("used");
+        for n in 0..5 * NAMES_MIN {
+            *entries.slot(&n.to_string()).known.write() = Some((1, false));
+        }
+        assert!(entries.read().len() <= NAMES_MIN);
+        assert_eq!(entries.slot("placed").good(), Some(true));
+        assert!(Arc::ptr_eq(&entries.slot("used"), &used));
+    }
 }

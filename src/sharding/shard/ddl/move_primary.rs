@@ -224,12 +224,19 @@ impl Ddl {
 
     /// The primary has every collection of its databases, those that the catalog tracks too: empty where it owns nothing of
     /// them.
-    async fn have_collection(&self, Definition { ns, uuid, options, indexes }: Definition) -> Result<()> {
-        if self.uuid_here(&ns) == Some(uuid) {
-            return Ok(());
+    async fn have_collection(&self, Definition { ns, uuid, options, mut indexes }: Definition) -> Result<()> {
+        if self.uuid_here(&ns) != Some(uuid) {
+            self.create_here(&ns, uuid, options, true).await?;
         }
-        self.create_here(&ns, uuid, options, true).await?;
+        // What is here may be from before some were made: they are built on the owners and the primary.
+        indexes.retain(|spec| spec.get_str("name").is_none_or(|name| !self.has_index_here(&ns, name)));
         self.build_listed(&ns, indexes).await
+    }
+
+    fn has_index_here(&self, ns: &str, name: &str) -> bool {
+        let slot = self.role.node.namespaces.slot(ns);
+        let state = slot.read_unchecked();
+        state.collection.as_ref().is_some_and(|c| c.indexes().iter().any(|i| i.spec().name() == name))
     }
 
     /// Builds the indexes that a definition lists.

@@ -440,6 +440,30 @@ async fn what_was_begun_on_a_shard_that_is_removed_is_undone() {
     }
 }
 
+/// Its copy is from a time when it owned something, and indexes are made on owners and the primary.
+#[tokio::test]
+async fn a_new_primary_has_the_indexes_that_were_made_while_it_owned_nothing() {
+    let c = Cluster::new().await;
+    c.shard_collection("c", doc! { "x": 1 }).await.unwrap();
+    let uuid = c.catalog().catalog().sharded("d.c").unwrap().info.uuid;
+    c.ddl("b").create_here("d.c", uuid, Document::new(), true).await.unwrap();
+    let indexes = |shard: &str| {
+        let slot = c.ddl(shard).role.node.namespaces.slot("d.c");
+        let state = slot.read_unchecked();
+        state
+            .collection
+            .as_ref()
+            .unwrap()
+            .indexes()
+            .iter()
+            .map(|i| i.spec().name().to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_ne!(indexes("a"), indexes("b"));
+    c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }).await.unwrap();
+    assert_eq!(indexes("a"), indexes("b"));
+}
+
 /// Its router was told nothing, since the primary died.
 #[tokio::test]
 async fn a_drop_that_is_repeated_drops_nothing_that_has_come_since() {

@@ -13,9 +13,8 @@ pub const NESTING_MAX: usize = 20;
 
 /// Parses and checks where each stage may stand. Errors carry the real server's codes.
 pub fn parse(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
-    let mut pipeline = parse_stages(stages, ctx)?;
+    let pipeline = parse_stages(stages, ctx)?;
     check_collection(&pipeline, ctx)?;
-    drop_empty_matches(&mut pipeline);
     check_positions(&pipeline)?;
     super::stages::change_stream::check_pipeline(&pipeline)?;
     Ok(pipeline)
@@ -83,15 +82,6 @@ fn refuse_doubled(stage: &str, spec: &Value) -> Result<()> {
         return Ok(());
     }
     spec.as_document().map_or(Ok(()), |d| document::refuse_doubled(stage, d.keys()))
-}
-
-/// Drops conditions that every document meets in front of a `$geoNear`, which may stand behind nothing else.
-fn drop_empty_matches(p: &mut Pipeline) {
-    let is_empty = |s: &&Parsed| s.name == "$match" && s.spec.as_document().is_some_and(|d| d.is_empty());
-    let empty = p.stages.iter().take_while(is_empty).count();
-    if p.stages.get(empty).is_some_and(|s| s.name == "$geoNear") {
-        p.stages.drain(..empty);
-    }
 }
 
 fn check_positions(p: &Pipeline) -> Result<()> {

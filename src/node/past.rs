@@ -38,6 +38,7 @@ use runtime::Instant;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use storage::entry::{Entry, Op};
 use storage::log::{LogError, ReadFrom};
@@ -85,6 +86,8 @@ pub struct Past {
     rebuilt: Mutex<BTreeMap<String, Rebuilt>>,
     /// How often what had been written here was taken back.
     replaced: watch::Sender<u64>,
+    /// Bytes of versions that others than these keep, by what letting some of these go did not free.
+    held_by_others: AtomicU64,
 }
 
 impl Past {
@@ -237,7 +240,9 @@ impl Node {
         }
         let committed = if shared { self.committed().ts } else { u64::MAX };
         let most = bytes_max();
-        let too_much = self.superseded_bytes() > most;
+        let superseded = self.superseded_bytes();
+        let others = self.past.held_by_others.load(Relaxed).min(superseded);
+        let too_much = superseded - others > most;
         let mut gone = Vec::new();
         let mut kept = self.past.kept.lock();
         let far = |k: &Kept| position.saturating_sub(k.position) > most;
@@ -262,6 +267,9 @@ impl Node {
         }
         drop(kept);
         drop(gone);
+        // An open transaction may hold them, a cursor or a checkpoint: less of a past would free nothing.
+        let freed = !too_much || self.superseded_bytes() < superseded;
+        self.past.held_by_others.store(if freed { others } else { superseded }, Relaxed);
         self.past.forget_rebuilt();
     }
 
@@ -489,6 +497,31 @@ mod tests {
         }
         assert!(node.superseded_bytes() < BYTES_MAX + (40 << 20), "{}", node.superseded_bytes());
         assert!(node.past.newest(node.log.last_optime().ts).is_some());
+    }
+
+    /// Letting the past go would not free them.
+    #[tokio::test]
+    async fn versions_that_others_hold_shorten_no_past() {
+        let node = testing::node(Some("rs"));
+        node.initiate(testing::config()).await.unwrap();
+        let client = LocalClient::new(node.clone());
+        let large = |id: i32| doc! { "_id": id, "s": "x".repeat(15 << 20) };
+        for id in 0..20 {
+            client.put("d.c", &large(id)).await.unwrap();
+        }
+        let held = node.snapshot(&Operation::internal()).await.unwrap();
+        for id in 0..20 {
+            client.put("d.c", &doc! { "_id": id }).await.unwrap();
+        }
+        assert!(node.superseded_bytes() > BYTES_MAX);
+        for n in 0..10 {
+            node.remember(Duration::from_secs(300)).await;
+            client.put("d.other", &doc! { "_id": n }).await.unwrap();
+        }
+        assert!(node.past.kept.lock().len() > 5, "{}", node.past.kept.lock().len());
+        drop(held);
+        node.remember(Duration::from_secs(300)).await;
+        assert!(node.superseded_bytes() < 1 << 20);
     }
 
     #[tokio::test]

@@ -157,6 +157,7 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     if fields.is_empty() {
         bail!(INVALID_OPTIONS, "no option found to set, use help:true to see options ");
     }
+    let mut mode = None;
     // All or none: what one of them is refused for leaves the others as they were.
     for (name, value) in &fields {
         if *name == FCV {
@@ -167,15 +168,12 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
             check_cluster_auth_mode(context, value)?;
         }
         if TLS_MODES.contains(name) {
-            tls_mode(context, name, value)?;
+            mode = Some(tls_mode(context, name, value)?);
         }
     }
     let limits_memory = fields.iter().any(|(name, _)| *name == MEMORY_LIMIT);
     for (name, value) in fields {
         let was = service.parameters.set_at_runtime(name, &value)?;
-        if TLS_MODES.contains(&name) {
-            service.set_tls_mode(tls_mode(context, name, &value)?);
-        }
         let attr = doc! { "parameterName": name, "newValue": value, "oldValue": was.clone() };
         service.log.info(
             "COMMAND",
@@ -188,6 +186,9 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     }
     if limits_memory {
         service.limit_memory();
+    }
+    if let Some(mode) = mode {
+        service.set_tls_mode(mode);
     }
     service.apply_log_level();
     service.apply_cluster_auth_mode();

@@ -15,7 +15,9 @@ const OLDER: &str = "Proc-Type: 4,ENCRYPTED";
 /// # Errors
 /// Texts: there is no key, it is encrypted and there is no password or the wrong one, or in a way that is not known.
 pub(super) fn read(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    // What stands around the sections may be in any encoding.
+    let text = String::from_utf8_lossy(&bytes);
     if text.contains(OLDER) {
         return Err(
             "its key is encrypted in OpenSSL's older form; `openssl pkcs8 -topk8` gives it the standard one"
@@ -23,7 +25,7 @@ pub(super) fn read(path: &Path, password: Option<&str>) -> Result<PrivateKeyDer<
         );
     }
     let Some(section) = section(&text) else {
-        return PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|e| e.to_string());
+        return PrivateKeyDer::from_pem_slice(&bytes).map_err(|e| e.to_string());
     };
     let Some(password) = password else {
         return Err("its key is encrypted, and no password was given".to_string());

@@ -342,6 +342,12 @@ async fn a_key_may_be_encrypted() {
         node.connect(Some(&authority.client("u"))).await.unwrap();
         node.running.stop().await;
     }
+    // Names beside the sections are in whatever encoding their writer used.
+    for (pem, password) in [(KEY, None), (SEALED[0], Some("secret"))] {
+        let named = authority.file("named.pem");
+        std::fs::write(&named, [b"friendlyName: Z\xfcrich\n", pem.as_bytes()].concat()).unwrap();
+        key::read(&named, password).unwrap();
+    }
     let older = authority.file("older.pem");
     std::fs::write(&older, "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n").unwrap();
     assert!(key::read(&older, Some("secret")).unwrap_err().contains("older form"));
@@ -447,6 +453,13 @@ async fn a_running_node_goes_over_to_encryption_step_by_step() {
     let status = run(&mut encrypted, "admin", doc! { "serverStatus": 1 }).await.unwrap();
     let of_newest = status.get_document("transportSecurity").and_then(|d| d.get_i64("1.3"));
     assert_eq!(of_newest, Some(1));
+    node.running.stop().await;
+    // Under both names at once it is one step.
+    let node = authority.node(|o| o.mode = Mode::Allow).await;
+    let mut c = node.connect(None).await.unwrap();
+    run(&mut c, "admin", doc! { "setParameter": 1, "tlsMode": "preferTLS", "sslMode": "preferSSL" })
+        .await
+        .unwrap();
     node.running.stop().await;
 }
 

@@ -528,7 +528,8 @@ async fn is_still(task: &Task<'_>, db: &str, collection: &str, uuid: [u8; 16]) -
         return Ok(table.uuid == uuid);
     }
     let list = doc! { "listCollections": 1, "filter": { "name": collection }, "cursor": {} };
-    let reply = task.read(&placement.primary, &task.own(&list, db, &placement.database_versions())).await?;
+    // The primary's, whatever members the client reads from: another may not have heard of it.
+    let reply = task.change(&placement.primary, &task.own(&list, db, &placement.database_versions())).await?;
     let found = reply.to_document();
     let first = found.get_path("cursor.firstBatch").and_then(Value::as_array).and_then(|batch| batch.first());
     let now = first.and_then(Value::as_document).and_then(|d| d.get_path("info.uuid")?.as_uuid());

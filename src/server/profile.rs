@@ -233,13 +233,16 @@ const COMMAND_BYTES_MAX: usize = 50 * 1024;
 
 /// The command as entries show it: `{$truncated: text, comment}` for a long one.
 fn shown(command: Doc<'_>) -> Document {
-    let Some(mut shown) = query::text::truncated(command, COMMAND_BYTES_MAX) else {
-        return command.to_document();
-    };
+    cut(command, COMMAND_BYTES_MAX).unwrap_or_else(|| command.to_document())
+}
+
+/// `{$truncated: text, comment}` in place of a command of more than `most` bytes.
+pub(crate) fn cut(command: Doc<'_>, most: usize) -> Option<Document> {
+    let mut cut = query::text::truncated(command, most)?;
     if let Some(comment) = command.get("comment") {
-        shown.push("comment", comment.to_value());
+        cut.push("comment", comment.to_value());
     }
-    shown
+    Some(cut)
 }
 
 /// The whole command as entries show it, without its secrets.

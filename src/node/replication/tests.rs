@@ -202,25 +202,31 @@ async fn status_has_the_fields_that_tools_read() {
     assert_eq!((m.get_str("stateStr"), m.get_i64("uptime")), (Some("PRIMARY"), Some(7)));
 }
 
-/// Addresses at which nobody does anything but say whose they are.
-trait Addresses: Send + Sync + 'static {
+/// Other members as tests need them: at no address is there anybody, unless something else is said here.
+trait Members: Send + Sync + 'static {
+    fn answer<'a>(&'a self, host: &'a str, _: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
     fn is_self(&self, _: &str) -> bool {
         false
     }
-    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
-    fn answers(&self, _: &str) -> bool {
+    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
+    fn has_process(&self, _: &str) -> bool {
         false
     }
+    fn note(&self, _: &str, _: Document) {}
 }
-impl<A: Addresses> Peers for A {
+impl<M: Members> Peers for M {
     fn call<'a>(
         &'a self,
         host: &'a str,
         _: &'a str,
-        _: DocBuf,
+        command: DocBuf,
         _: Duration,
     ) -> BoxFuture<'a, Result<DocBuf>> {
-        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+        self.answer(host, command)
     }
     fn stream<'a>(
         &'a self,
@@ -232,15 +238,17 @@ impl<A: Addresses> Peers for A {
         Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
     }
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { Addresses::is_self(self, host) })
+        Box::pin(async move { Members::is_self(self, host) })
     }
     fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Addresses::is_self_elsewhere(self, host)
+        Members::is_self_elsewhere(self, host)
     }
     fn process_at<'a>(&'a self, host: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
-        Box::pin(async move { self.answers(host).then_some(document::ObjectId([1; 12])) })
+        Box::pin(async move { self.has_process(host).then_some(document::ObjectId([1; 12])) })
     }
-    fn note(&self, _: &str, _: Document) {}
+    fn note(&self, text: &str, attributes: Document) {
+        Members::note(self, text, attributes);
+    }
 }
 
 /// Addresses of which one, `own:1`, is this node's, and any other says late that it is not.
@@ -248,7 +256,7 @@ struct SlowAddresses {
     asked: tokio::sync::mpsc::UnboundedSender<()>,
     answers: tokio::sync::Semaphore,
 }
-impl Addresses for SlowAddresses {
+impl Members for SlowAddresses {
     fn is_self(&self, host: &str) -> bool {
         host == "own:1"
     }
@@ -288,11 +296,11 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
 struct Forwarded {
     open: std::sync::atomic::AtomicBool,
 }
-impl Addresses for Forwarded {
+impl Members for Forwarded {
     fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move { host == "forwarded:1" && self.open.load(Ordering::SeqCst) })
     }
-    fn answers(&self, host: &str) -> bool {
+    fn has_process(&self, host: &str) -> bool {
         host != "forwarded:1" || self.open.load(Ordering::SeqCst)
     }
 }
@@ -413,7 +421,7 @@ impl Default for Others {
 }
 
 impl Others {
-    fn answer(&self, host: &str, command: Doc<'_>) -> Option<Document> {
+    fn reply(&self, host: &str, command: Doc<'_>) -> Option<Document> {
         if command.get("_replSetCopyOpen").is_some() {
             let entry = doc! {
                 "op": "n", "ns": "", "o": { "msg": "newest" }, "ts": Timestamp::from_u64(self.newest?.ts), "t": self.newest?.term,
@@ -443,40 +451,19 @@ impl Others {
     }
 }
 
-impl Peers for Others {
-    fn call<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        command: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<DocBuf>> {
+impl Members for Others {
+    fn answer<'a>(&'a self, host: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
             if host == SLOW {
                 self.slow_asked.notify_one();
                 self.slow.acquire().await.unwrap().forget();
             }
-            let answer = self.answer(host, command.doc()).filter(|_| !self.silent.lock().contains(&host));
-            answer.map(|d| d.to_doc_buf()).ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is nowhere"))
+            let reply = self.reply(host, command.doc()).filter(|_| !self.silent.lock().contains(&host));
+            reply.map(|d| d.to_doc_buf()).ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is nowhere"))
         })
     }
-    fn stream<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        _: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
-        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
-    }
-    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async move { host == "own:1" || host == "own.alias:1" })
-    }
-    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async { false })
-    }
-    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
-        Box::pin(async { None })
+    fn is_self(&self, host: &str) -> bool {
+        host == "own:1" || host == "own.alias:1"
     }
     fn note(&self, text: &str, attributes: Document) {
         self.notes.lock().push((text.to_string(), attributes.get_str("field").map(str::to_string)));
@@ -503,14 +490,8 @@ struct Copied {
     longest: AtomicUsize,
 }
 
-impl Peers for Copied {
-    fn call<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-        command: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<DocBuf>> {
+impl Members for Copied {
+    fn answer<'a>(&'a self, _: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(async move {
             let command = command.doc();
             let number = |name: &str| command.get_i64(name);
@@ -530,25 +511,6 @@ impl Peers for Copied {
             Ok(reply)
         })
     }
-    fn stream<'a>(
-        &'a self,
-        host: &'a str,
-        _: &'a str,
-        _: DocBuf,
-        _: Duration,
-    ) -> BoxFuture<'a, Result<Box<dyn Replies>>> {
-        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
-    }
-    fn is_self<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async { false })
-    }
-    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        Box::pin(async { false })
-    }
-    fn process_at<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Option<document::ObjectId>> {
-        Box::pin(async { None })
-    }
-    fn note(&self, _: &str, _: Document) {}
 }
 
 /// A dozen clients that have inserted a hundred thousand documents each leave more statements than a message holds.

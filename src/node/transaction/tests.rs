@@ -112,6 +112,14 @@ impl Client {
         let body = self.body(doc! { "prepareTransaction": 1 });
         self.node.prepare_transaction(&operation(&body), LIMITS).await
     }
+    /// One whose transaction has changed `{_id: 1}` of `c`, which it makes, and is prepared; with the time of that.
+    async fn prepared(node: &Arc<Node>) -> (Client, Timestamp) {
+        plain(node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+        let mut client = Client::new(node, 1);
+        client.begin().run(set(1, 1)).await.unwrap();
+        let at = client.prepare().await.unwrap();
+        (client, at)
+    }
     async fn found(&mut self, command: Document) -> Vec<Document> {
         let reply = self.run(command).await.unwrap();
         let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
@@ -362,10 +370,7 @@ async fn a_prepared_transaction_keeps_its_locks_through_a_restart_and_a_checkpoi
     for checkpoint in [false, true] {
         let files = MemoryFiles::default();
         let node = testing::open(Some("rs"), &files, |_| {});
-        plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
-        let mut a = Client::new(&node, 1);
-        a.begin().run(set(1, 1)).await.unwrap();
-        let at = a.prepare().await.unwrap();
+        let (mut a, at) = Client::prepared(&node).await;
         assert_eq!(code(a.run(set(1, 2)).await), codes::PREPARED_TRANSACTION_IN_PROGRESS);
         if checkpoint {
             node.checkpoint().unwrap();
@@ -405,10 +410,7 @@ async fn the_entries_that_prepared_a_transaction_stay_in_the_log_until_it_ends()
         options.sync = storage::log::SyncPolicy::Group { interval: Duration::from_millis(1) };
     };
     let node = testing::open(Some("rs"), &files, small);
-    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
-    let mut a = Client::new(&node, 1);
-    a.begin().run(set(1, 1)).await.unwrap();
-    let at = a.prepare().await.unwrap();
+    let (a, at) = Client::prepared(&node).await;
     let prepared = || node.entry_at(protocol::session::EntryTime { ts: at.as_u64(), term: 1 }).is_ok();
     let fill = async || {
         for i in 0..200 {
@@ -471,10 +473,7 @@ async fn an_end_that_goes_on_after_its_transaction_was_yielded_logs_nothing() {
 #[tokio::test]
 async fn what_is_prepared_is_in_one_place_however_reigns_begin_and_end() {
     let node = testing::node(Some("rs"));
-    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
-    let mut a = Client::new(&node, 1);
-    a.begin().run(set(1, 1)).await.unwrap();
-    a.prepare().await.unwrap();
+    let (a, _) = Client::prepared(&node).await;
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -525,10 +524,7 @@ async fn a_prepare_is_noted_before_a_step_down_can_come() {
 async fn after_a_step_down_nobody_is_told_what_became_of_a_prepared_transaction() {
     let node = testing::node(Some("rs"));
     node.initiate(testing::config()).await.unwrap();
-    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
-    let mut a = Client::new(&node, 1);
-    a.begin().run(set(1, 1)).await.unwrap();
-    let at = a.prepare().await.unwrap();
+    let (a, at) = Client::prepared(&node).await;
     let mut next = Client::new(&node, 1);
     next.number = a.number;
     let waiting = runtime::spawn(async move { code(next.begin().run(doc! {"find": "c"}).await) });

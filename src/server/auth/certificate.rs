@@ -67,18 +67,15 @@ async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<Use
         {
             return Err("a member's certificate has the name of a user".to_string());
         }
-        return log_in_member(context, &name);
+        return log_in_member(context, &name).map(|()| name);
     }
     if let Some(user) = context.connection.client.user()
         && user.name != name
     {
         return Err(gate::already(&user, &name).message.to_string());
     }
-    match user_of(service, peer, &name)
-        .await
-        .map_err(|e| e.message.to_string())?
-        .filter(|user| user.admitted(&gate::ends(context)))
-    {
+    let user = user_of(service, peer, &name).await.map_err(|e| e.message.to_string())?;
+    match user.filter(|user| user.admitted(&gate::ends(context))) {
         Some(user) => {
             sasl::log_in(context, user, MECHANISM);
             Ok(name)
@@ -104,7 +101,7 @@ pub fn names_member(service: &Service, subject: &str) -> bool {
 }
 
 /// Members are no users: where the mode takes no certificates nobody logs in with a member's.
-fn log_in_member(context: &Context, name: &UserName) -> std::result::Result<UserName, String> {
+fn log_in_member(context: &Context, name: &UserName) -> std::result::Result<(), String> {
     let service = &context.service;
     if !service.cluster_auth_mode().takes_certificate() {
         return Err("the certificate is a member's, and members log in by key file".to_string());
@@ -124,5 +121,5 @@ fn log_in_member(context: &Context, name: &UserName) -> std::result::Result<User
             "Client isn't a mongod or mongos, but is connecting with a certificate with cluster membership";
         service.log.warning("ACCESS", 20430, &context.connection.name(), text, doc! {});
     }
-    Ok(name.clone())
+    Ok(())
 }

@@ -40,14 +40,11 @@ pub struct Shown {
 /// Bytes of a command that is shown whole where long ones are cut off, and of the text that is left of those.
 const COMMAND_BYTES_MAX: usize = 1000;
 
-/// `{$truncated: <text>, comment}` in place of a long command.
 fn truncate_command(row: &mut Document) {
-    let Some(command) = row.get_document("command") else { return };
-    let Some(mut cut) = query::text::truncated(command.to_doc_buf().doc(), COMMAND_BYTES_MAX) else { return };
-    if let Some(comment) = command.get("comment") {
-        cut.push("comment", comment.clone());
+    let command = row.get_document("command").map(|command| command.to_doc_buf());
+    if let Some(cut) = command.and_then(|command| crate::profile::cut(command.doc(), COMMAND_BYTES_MAX)) {
+        row.insert("command", cut);
     }
-    row.insert("command", cut);
 }
 
 /// Bytes of the command that opened a cursor, up to which it is shown whole: there may be many, each as long as a message.

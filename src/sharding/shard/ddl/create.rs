@@ -461,9 +461,7 @@ impl Ddl {
         }
         let (name, uuid, yes) = (name.to_string(), Some(uuid), Flag(true));
         let command = DropParticipant { name, uuid, only_empty: yes, from_migrate: yes };
-        let command = command.to_document();
-        let asks = shards.iter().map(|shard| self.undo_on_shard(shard, db, command.clone()));
-        futures::future::join_all(asks).await.into_iter().try_for_each(|done| done.map(drop))
+        self.undo_on_shards(&shards, db, command.to_document()).await
     }
 
     /// Runs `_shardsvrCreateCollectionParticipant`.

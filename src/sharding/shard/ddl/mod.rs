@@ -174,6 +174,16 @@ impl Ddl {
             done => done.map(Some),
         }
     }
+    /// The same on several at once; the first error is the answer, after all have answered.
+    async fn undo_on_shards<'a>(
+        &self,
+        shards: impl IntoIterator<Item = &'a String>,
+        db: &str,
+        command: Document,
+    ) -> Result<()> {
+        let asks = shards.into_iter().map(|shard| self.undo_on_shard(shard, db, command.clone()));
+        futures::future::join_all(asks).await.into_iter().try_for_each(|done| done.map(drop))
+    }
     /// Runs a participant's command here, to its end, even if the coordinator gives up meanwhile: what follows waits for it, as
     /// on any other shard.
     async fn on_this_shard(&self, db: String, command: document::DocBuf) -> Result<Document> {

@@ -415,8 +415,7 @@ impl Ddl {
     async fn abort_everywhere(&self, state: &Document) -> Result<()> {
         let shards = self.all_shards().await?;
         let command = ReshardAbort { of: operation_of(state)? }.to_document();
-        let asks = shards.iter().map(|shard| self.undo_on_shard(shard, "admin", command.clone()));
-        futures::future::join_all(asks).await.into_iter().try_for_each(|done| done.map(drop))?;
+        self.undo_on_shards(&shards, "admin", command).await?;
         self.wishes.forget(uuid_in(state, "newUUID")?);
         Ok(())
     }

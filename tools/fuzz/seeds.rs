@@ -1,4 +1,4 @@
-//! Writes the first inputs of each target: `cargo run --example seeds` makes `seeds/{frame,bson,command}/`.
+//! Writes the first inputs of each target: `cargo run --example seeds` makes `seeds/{frame,bson,command,scram,certificate}/`.
 //!
 //! They are the known attacks on servers of this protocol, and one sound example of each shape to start from.
 
@@ -15,6 +15,8 @@ fn main() -> std::io::Result<()> {
     let commands: Vec<_> = commands.map(|(name, f)| (*name, f[20..].to_vec())).collect();
     write(Path::new(&folder), "bson", &documents())?;
     write(Path::new(&folder), "command", &commands)?;
+    write(Path::new(&folder), "scram", &logins())?;
+    write(Path::new(&folder), "certificate", &certificates())?;
     write(Path::new(&folder), "frame", &frames)
 }
 
@@ -22,6 +24,42 @@ fn write(folder: &Path, target: &str, inputs: &[(&str, Vec<u8>)]) -> std::io::Re
     let folder = folder.join(target);
     std::fs::create_dir_all(&folder)?;
     inputs.iter().try_for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes))
+}
+
+/// First message, last message, and base64 of a stored key.
+fn logins() -> Vec<(&'static str, Vec<u8>)> {
+    let text = |name, text: &str| (name, text.as_bytes().to_vec());
+    let login = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO\nc=biws,r=*,p=MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\nMTIzNDU2Nzg5MDEyMzQ1Njc4OTA=";
+    vec![
+        text("login", login),
+        text("authorization_id", "y,a=u=2Cv=3D,n=u=2Cv=3D,r=abcd\nc=eSxhPXU9MkN2PTNELA==,r=*,p=\n"),
+        text("channel_binding", "p=tls-unique,,n=u,r=abcd\n\n"),
+        text("mandatory_extension", "n,,m=x,n=u,r=abcd\n\n"),
+        text("signature", "n,,n=u,r=abcd\nv=MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=\n"),
+        text("prepared_password", "n,,n=u,r=abcd\n\n\u{2168}\u{ad}x\u{fb01}"),
+    ]
+}
+
+fn certificates() -> Vec<(&'static str, Vec<u8>)> {
+    use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, DnValue, KeyPair};
+    let with = |name: DnValue, extension: Option<(u64, &[u8])>| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, name);
+        params.distinguished_name.push(DnType::CommonName, "#a,b+c ");
+        params.custom_extensions.extend(extension.map(|(last, value)| {
+            CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 34601, 2, 1, last], value.to_vec())
+        }));
+        let key = KeyPair::generate().expect("a key");
+        params.self_signed(&key).expect("a certificate").der().to_vec()
+    };
+    let plain = || DnValue::Utf8String("Org".to_string());
+    vec![
+        ("plain", with(plain(), None)),
+        ("two_bytes", with(DnValue::BmpString("Org".try_into().expect("a name")), None)),
+        ("roles", with(plain(), Some((1, b"\x31\x0b\x30\x09\x0c\x04read\x0c\x01d")))),
+        ("cluster", with(plain(), Some((2, b"\x0c\x04name")))),
+    ]
 }
 
 fn documents() -> Vec<(&'static str, Vec<u8>)> {

@@ -159,6 +159,23 @@ with MongoClient() as client:
     assert done.stdout.strip().splitlines()[-1:] == ["1"], done.stdout + done.stderr
 
 
+def pytest_mongo_starts_a_node():
+    tests = """
+def test_first(mongodb):
+    mongodb.d.c.insert_one({"_id": 1})
+    assert mongodb.d.c.count_documents({}) == 1
+
+def test_what_one_test_leaves_is_gone(mongodb, mongo_proc):
+    assert mongodb.d.c.count_documents({}) == 0
+    assert mongo_proc.running()
+"""
+    with tempfile.TemporaryDirectory() as directory:
+        (pathlib.Path(directory) / "test_it.py").write_text(tests)
+        argv = [sys.executable, "-m", "pytest", "-q", "--mongo-exec", BIN / "mongod", "--mongo-dbname", "d"]
+        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=50, cwd=directory)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+
+
 CHECKS = [
     mlaunch_starts_one_node,
     mlaunch_starts_a_set_of_three,
@@ -166,6 +183,7 @@ CHECKS = [
     mlaunch_starts_a_node_with_users,
     mongo_orchestration_starts_every_shape,
     pymongo_inmemory_starts_a_node,
+    pytest_mongo_starts_a_node,
 ]
 
 passed = failed = 0

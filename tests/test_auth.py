@@ -120,10 +120,30 @@ def test_a_cluster_with_a_key_keeps_its_users_on_the_config_server(started, tmp_
     shard = client(f"mongodb://127.0.0.1:{base + 1}/?directConnection=true")
     for command in ({"_shardsvrDropCollection": "c"}, {"find": "c"}):
         assert code(lambda: shard.d.command(command)) == 13
+    past_routers(shard, f"127.0.0.1:{base + 1}")
     root.d.command("dropUser", "u")
     assert code(lambda: user.d.c.find_one()) == 13
     # A router that starts later knows the users as well, and one with another key is no member.
     assert code(lambda: client(f"mongodb://root:wrong@{router}/").admin.command("ping")) == 18
+
+
+def past_routers(shard, host):
+    """A user of one shard of two does not read a part of a collection for the whole of it."""
+    shard.admin.command("createUser", "near", pwd="p", roles=["root"])
+    near = client(f"mongodb://near:p@{host}/?directConnection=true")
+    near.admin.command("createUser", "there", pwd="p", roles=["readWriteAnyDatabase", "clusterMonitor", "userAdminAnyDatabase"])
+    user = client(f"mongodb://there:p@{host}/?directConnection=true")
+    refused = lambda: user.admin.command("serverStatus")["shardingStatistics"]["unauthorizedDirectShardOperations"]
+    before = refused()
+    with pytest.raises(OperationFailure, match="improperly by connecting directly to a shard") as failure:
+        user.d.c.find_one()
+    assert (failure.value.code, refused()) == (13, before + 1)
+    assert code(lambda: user.d.c.insert_one({})) == 13
+    assert user.config.clusterParameters.find_one({"hasTwoOrMoreShards": True}) is not None
+    assert user.d.command("usersInfo", "nobody")["users"] == []
+    assert near.d.c.find_one() is not None
+    near.admin.command("grantRolesToUser", "there", roles=["directShardOperations"])
+    assert user.d.c.find_one() is not None
 
 
 def test_up_with_auth_prints_how_to_connect_and_remembers_it(started, tmp_path):

@@ -340,7 +340,8 @@ def test_a_donor_that_died_in_a_migration_changes_no_chunk_after_stopping(stepwi
 
 
 @pytest.mark.timeout(300)
-def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(stepwise):
+@pytest.mark.parametrize("step", [1, 5], ids=["before it has begun", "before it commits"])
+def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(stepwise, step):
     client = stepwise.client()
     client.admin.command("balancerStop")
     client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
@@ -348,12 +349,12 @@ def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(st
     client.admin.command("shardCollection", "d.c", key={"_id": 1})
     for base in range(0, 320, 64):
         client.d.c.insert_many([{"_id": base + i, "pad": b"p" * 16_000} for i in range(64)])
-    # The balancer's migration waits on its donor, right before it commits.
-    donor = stepwise.direct(0)
-    seen = fail_point(donor, "moveChunkHangAtStep5")
+    # The balancer's migration waits on its donor.
+    donor, point = stepwise.direct(0), f"moveChunkHangAtStep{step}"
+    seen = fail_point(donor, point)
     client.admin.command("balancerStart")
-    donor.admin.command("waitForFailPoint", "moveChunkHangAtStep5", timesEntered=seen + 1, maxTimeMS=120_000)
-    assert donor.config.migrationCoordinators.count_documents({}) == 1
+    donor.admin.command("waitForFailPoint", point, timesEntered=seen + 1, maxTimeMS=120_000)
+    assert donor.config.migrationCoordinators.count_documents({}) == (1 if step == 5 else 0)
     process = stepwise.running["s0"][0].child
     pause(process)
     started = time.monotonic()
@@ -364,7 +365,8 @@ def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(st
     finally:
         process.send_signal(signal.SIGCONT)
     # The donor goes on where it was, and comes to an end.
-    fail_point(donor, "moveChunkHangAtStep5", "off")
+    fail_point(donor, point, "off")
+    until(lambda: donor.admin.command("_shardsvrJoinMigrations") is not None, 120)
     until(lambda: donor.config.migrationCoordinators.count_documents({}) == 0, 120)
     assert client.d.c.count_documents({}) == 320
     assert chunks_of(client, "d.c") == stopped

@@ -39,7 +39,7 @@ assert.eq([covered, {a: true, _id: false}, 0], projection([{$match: {a: 3}}, {$p
 assert.eq(["PROJECTION_DEFAULT", {a: {x: true}, _id: false}, 0], projection([{$project: {_id: 0, "a.x": 1}}]));
 assert.eq(["PROJECTION_SIMPLE", {_id: 1, a: 1, b: 1}, 1], projection([{$project: {a: 1, c: "$b"}}]));
 // On several shards it comes after their results are merged.
-assert.eq(sharded ? ["SORT", undefined, 1] : ["PROJECTION_SIMPLE", {_id: true, b: true}, 0],
+assert.eq(sharded ? ["SORT", undefined, 0] : ["PROJECTION_SIMPLE", {_id: true, b: true}, 0],
           projection([{$sort: {b: 1}}, {$limit: 3}, {$project: {b: 1}}]));
 assert.eq(["COLLSCAN", undefined, 1], projection([{$project: {a: 0}}]));
 assert.eq(["COLLSCAN", undefined, 1], projection([{$group: {_id: null, all: {$push: "$$ROOT"}}}]));

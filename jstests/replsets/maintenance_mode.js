@@ -24,3 +24,13 @@ assert.commandWorked(set(0));
 rst.awaitSecondaryNodes();
 assert.eq([{_id: 1}], held(member));
 rst.stopSet();
+
+// One that was in maintenance when it heard of the primary for the last time may be elected when it is out of it.
+const three = startedSet(3, {members: {2: {arbiterOnly: true}}, settings: {electionTimeoutMillis: 1000}});
+const [leader, follower] = [three.getPrimary(), three.getSecondary()];
+assert.commandWorked(follower.adminCommand({replSetMaintenance: 1}));
+assert.soon(() => row(leader, follower).stateStr === "RECOVERING");
+three.stop(leader);
+assert.commandWorked(follower.adminCommand({replSetMaintenance: 0}));
+assert.soon(() => follower.adminCommand({hello: 1}).isWritablePrimary, "nobody was elected", 30000);
+three.stopSet();

@@ -24,7 +24,22 @@ function set(name, filled) {
 const brought = set("brought", "heirloom");
 const sessions = brought.getPrimary().getDB("config").system.sessions;
 assert.commandWorked(sessions.insert({_id: {id: UUID()}, lastUse: new Date()}));
+// Cluster parameters are the cluster's, whatever was set here.
+const limit = (conn) => assert.commandWorked(conn.adminCommand({getClusterParameter: "defaultMaxTimeMS"})).clusterParameters[0];
+const several = (conn) =>
+    assert.commandWorked(conn.adminCommand({getClusterParameter: "shardedClusterCardinalityForDirectConns"})).clusterParameters[0];
+assert.commandWorked(admin.runCommand({setClusterParameter: {defaultMaxTimeMS: {readOperations: 60000}}}));
+const own = brought.getPrimary().getDB("config").clusterParameters;
+assert.commandWorked(own.insert({_id: "defaultMaxTimeMS", readOperations: NumberLong(1)}));
+assert.commandWorked(own.insert({_id: "pauseMigrationsDuringMultiUpdates", enabled: true}));
+assert.eq(false, several(st.s).hasTwoOrMoreShards);
 let reply = assert.commandWorked(add(brought.getURL()));
+assert.eq(60000, limit(brought.getPrimary()).readOperations);
+assert.eq(limit(st.s), limit(brought.getPrimary()));
+assert.eq(0, own.find({_id: "pauseMigrationsDuringMultiUpdates"}).itcount());
+for (const conn of [st.s, st.rs0.getPrimary(), brought.getPrimary()]) {
+    assert.eq(true, several(conn).hasTwoOrMoreShards);
+}
 assert.eq(0, sessions.find().itcount());
 assert.eq("brought", reply.shardAdded);
 assert.contains("brought", shards());

@@ -52,4 +52,13 @@ assert.commandFailed(testDB.runCommand({
 }));
 session.endSession();
 assert.eq([8], coll.find({_id: 2}).toArray().map((d) => d.x));
+
+// No part of a key is an array, or below one; that is looked at first.
+assert.commandWorked(coll.insert({_id: 50, x: -50}));
+for (const u of [{$set: {x: [1]}}, {x: [{y: 1}]}, [{$set: {x: [1]}}]]) {
+    assert.commandFailedWithCode(update({q: {x: -50}, u: u}), ErrorCodes.NotSingleValueField, tojson(u));
+    const retryable = {update: "c", updates: [{q: {x: -50}, u: u}], lsid: {id: UUID()}, txnNumber: NumberLong(1)};
+    assert.commandFailedWithCode(testDB.runCommand(retryable), ErrorCodes.NotSingleValueField, tojson(u));
+}
+assert.eq(1, coll.find({_id: 50, x: -50}).itcount());
 assert.commandWorked(testDB.dropDatabase());

@@ -43,11 +43,13 @@ impl Node {
         self.load_cluster_parameters();
         self.observers.add(COLLECTION, Arc::new(Watch(self.query_settings.clone())));
         self.observers.add(COLLECTION, Arc::new(Watch(self.default_time.clone())));
+        self.observers.add(COLLECTION, Arc::new(Watch(self.cardinality.clone())));
     }
     /// Reads them again, where the collection was not written but exchanged.
     pub(crate) fn load_cluster_parameters(&self) {
         self.load(&*self.query_settings);
         self.load(&*self.default_time);
+        self.load(&*self.cardinality);
     }
     fn load(&self, copy: &dyn Copied) {
         let slot = self.namespaces.slot(COLLECTION);

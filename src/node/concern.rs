@@ -6,8 +6,9 @@ use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
 use crate::replication::{Replication, waiting};
 use crate::transaction::Area;
 use crate::{Node, log_failed};
-use document::{Document, Result, Timestamp, bail, codes, doc};
+use document::{Document, Error, Result, Timestamp, bail, codes, doc};
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 /// Ends of a wait after which the write is there, and nobody knows whether it stays: this member stepped down, or a new
 /// configuration has no such mode or tag, or too few members.
@@ -17,6 +18,14 @@ const LEAVE_OPEN: [i32; 4] = [
     codes::NO_SUCH_KEY,
     codes::UNSATISFIABLE_WRITE_CONCERN,
 ];
+
+/// `None` where it took longer than the concern's `wtimeout`.
+async fn limited<T>(wc: &WriteConcern, wait: impl Future<Output = T>) -> Option<T> {
+    match wc.timeout {
+        None => Some(wait.await),
+        Some(limit) => tokio::time::timeout(limit, wait).await.ok(),
+    }
+}
 
 impl Node {
     /// Waits as the operation's write concern asks for everything the operation committed. Answers the
@@ -66,7 +75,7 @@ impl Node {
         }
         let here = majority || matches!(wc.w, WriteAck::Nodes(0 | 1)) || !self.is_replica_set();
         if self.replication.commit.is_shared() || !here {
-            return Box::pin(self.within(wc, provenance, self.wait_replicated(op, wc, majority))).await;
+            return Box::pin(self.within(op, wc, provenance, self.wait_replicated(op, wc, majority))).await;
         }
         // What this member has is all that is asked for. A write that changed nothing still promises that what it saw is
         // durable.
@@ -74,28 +83,31 @@ impl Node {
             self.log.health().map_err(log_failed)?;
             return Ok(None);
         }
-        self.within(wc, provenance, self.wait_operation_committed(op)).await
+        self.within(op, wc, provenance, self.wait_operation_committed(op)).await
     }
 
-    /// Waits as long as the concern allows; the `writeConcernError` when it took longer, or when the wait ended with one of
-    /// `LEAVE_OPEN`.
+    /// Waits as long as the concern and the operation allow; the `writeConcernError` when it took longer, or when the wait ended with
+    /// one of `LEAVE_OPEN`. The write stays however that ends.
     async fn within(
         &self,
+        op: &Operation,
         wc: &WriteConcern,
         provenance: &str,
         wait: impl Future<Output = Result<()>>,
     ) -> Result<Option<Document>> {
-        let done = match wc.timeout {
-            None => wait.await,
-            Some(limit) => match Box::pin(tokio::time::timeout(limit, wait)).await {
-                Ok(done) => done,
-                Err(_) => return Ok(Some(timed_out(wc, provenance))),
+        let mut wait = std::pin::pin!(wait);
+        let error = |e: Error| doc! { "code": e.code, "codeName": e.code_name(), "errmsg": e.message };
+        // What need not wait is not made to look at clocks.
+        let done = match futures::poll!(&mut wait) {
+            Poll::Ready(done) => done,
+            Poll::Pending => match Box::pin(op.interruptible(limited(wc, wait))).await {
+                Ok(Some(done)) => done,
+                Ok(None) => return Ok(Some(timed_out(wc, provenance))),
+                Err(interrupted) => return Ok(Some(error(interrupted))),
             },
         };
         match done {
-            Err(e) if LEAVE_OPEN.contains(&e.code) => {
-                Ok(Some(doc! { "code": e.code, "codeName": e.code_name(), "errmsg": e.message }))
-            }
+            Err(e) if LEAVE_OPEN.contains(&e.code) => Ok(Some(error(e))),
             done => done.map(|()| None),
         }
     }

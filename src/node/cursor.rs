@@ -8,7 +8,7 @@
 //! chunk that moves away meanwhile neither adds nor hides a document.
 
 use crate::memory;
-use crate::operation::{Operation, ReadLevel, SessionId};
+use crate::operation::{ApiParameters, Operation, ReadLevel, SessionId};
 use crate::read::rows::Rows;
 use crate::transaction::Transaction;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, err};
@@ -233,7 +233,7 @@ impl Cursors {
     /// Takes the cursor for one getMore.
     ///
     /// # Errors
-    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50736-50738 for another session, CursorInUse.
+    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50736-50738 for another session, APIMismatchError (347), CursorInUse.
     pub fn pin(&self, id: i64, ns: &str, op: &Arc<Operation>, now_ms: i64) -> Result<Pin<'_>> {
         self.reap_if_due(now_ms);
         let mut entries = self.entries.lock();
@@ -248,8 +248,12 @@ impl Cursors {
                 entry.ns
             );
         }
-        check_session(id, entry.session, op.session.as_ref().map(|s| s.lsid))?;
-        check_transaction(id, entry.transaction, op.transaction_number())?;
+        check_session(OF_NODE, id, entry.session, op.session.as_ref().map(|s| s.lsid))?;
+        check_transaction(OF_NODE, id, entry.transaction, op.transaction_number())?;
+        // Routers look at what their clients say, and ask for more without saying it again.
+        if !op.client.internal.load(Ordering::Relaxed) {
+            op.api.check_cursor(ApiParameters::of(entry.account.command.doc()))?;
+        }
         entry.last_use_ms = now_ms;
         match std::mem::replace(&mut entry.state, State::Pinned(op.clone())) {
             State::Idle(cursor) => Ok(Pin { cursors: self, id, cursor: Some(cursor) }),
@@ -446,54 +450,46 @@ fn not_found(id: i64) -> Error {
     err!(CURSOR_NOT_FOUND, "cursor id {id} not found")
 }
 
+/// The first of the codes that refuse a getMore to others than the cursor's own, of a node and of a router. DO NOT CHANGE.
+pub const OF_NODE: i32 = 50736;
+pub const OF_ROUTER: i32 = 50799;
+
 /// Whether a getMore in session `now` may use a cursor that was created in session `created`.
 ///
 /// # Errors
-/// 50736, 50737, 50738.
-pub fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
+/// `base` and the two codes behind it.
+pub fn check_session(base: i32, id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
     let text =
         |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), document::encoding::hex(&s.uid));
-    match (created, now) {
-        (None, Some(now)) => bail!(
-            50736,
-            "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
-            text(now)
-        ),
-        (Some(created), None) => bail!(
-            50737,
-            "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
-            text(created)
-        ),
-        (Some(created), Some(now)) if created != now => bail!(
-            50738,
-            "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
-            text(created),
-            text(now)
-        ),
-        _ => Ok(()),
-    }
+    let (more, made, used) = match (created, now) {
+        (None, Some(now)) => (0, "not created in a session".to_string(), format!("in session {}", text(now))),
+        (Some(of), None) => (1, format!("created in session {}", text(of)), "without an lsid".to_string()),
+        (Some(of), Some(now)) if of != now => {
+            (2, format!("created in session {}", text(of)), format!("in session {}", text(now)))
+        }
+        _ => return Ok(()),
+    };
+    Err(refused(base + more, id, &made, &used))
 }
 
 /// Whether a getMore under transaction `now` may use a cursor that was created under transaction `created`.
 ///
 /// # Errors
-/// 50739, 50740, 50741.
-pub fn check_transaction(id: i64, created: Option<i64>, now: Option<i64>) -> Result<()> {
-    match (created, now) {
-        (None, Some(now)) => bail!(
-            50739,
-            "Cannot run getMore on cursor {id}, which was not created in a transaction, in transaction {now}"
-        ),
-        (Some(created), None) => bail!(
-            50740,
-            "Cannot run getMore on cursor {id}, which was created in transaction {created}, without a txnNumber"
-        ),
-        (Some(created), Some(now)) if created != now => bail!(
-            50741,
-            "Cannot run getMore on cursor {id}, which was created in transaction {created}, in transaction {now}"
-        ),
-        _ => Ok(()),
-    }
+/// The three codes behind those of [`check_session`].
+pub fn check_transaction(base: i32, id: i64, created: Option<i64>, now: Option<i64>) -> Result<()> {
+    let (more, made, used) = match (created, now) {
+        (None, Some(now)) => (3, "not created in a transaction".to_string(), format!("in transaction {now}")),
+        (Some(of), None) => (4, format!("created in transaction {of}"), "without a txnNumber".to_string()),
+        (Some(of), Some(now)) if of != now => {
+            (5, format!("created in transaction {of}"), format!("in transaction {now}"))
+        }
+        _ => return Ok(()),
+    };
+    Err(refused(base + more, id, &made, &used))
+}
+
+fn refused(code: i32, id: i64, made: &str, used: &str) -> Error {
+    Error::new(code, format!("Cannot run getMore on cursor {id}, which was {made}, {used}"))
 }
 
 /// A positive 63-bit number: ids must not be guessed.

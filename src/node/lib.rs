@@ -13,8 +13,10 @@
 
 pub mod auth;
 pub mod batch;
+pub mod cardinality;
 pub mod change_stream;
 pub mod cluster_parameters;
+mod collection_uuid;
 pub mod concern;
 pub mod cursor;
 pub mod db_check;
@@ -100,6 +102,7 @@ pub struct Node {
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
     pub default_time: Arc<default_time::DefaultTime>,
+    pub cardinality: Arc<cardinality::Cardinality>,
     /// Sampled queries that are to be written, and which collections are sampled.
     pub samples: sampling::samples::Samples,
     pub analyzers: sampling::analyzers::Analyzers,

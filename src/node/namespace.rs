@@ -80,6 +80,10 @@ pub trait OwnershipFilter: Send + Sync + 'static {
     fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         self.document_key(old).bytes() == self.document_key(new).bytes()
     }
+    /// The field of the shard key that is an array in this document, or below one.
+    fn array_in_key(&self, _doc: Doc<'_>) -> Option<String> {
+        None
+    }
     /// `{<shard key fields>, _id}` of a document, paths as names: what log entries name it by.
     fn document_key(&self, doc: Doc<'_>) -> DocBuf;
 }
@@ -220,9 +224,13 @@ impl Slot {
     pub fn collation(&self) -> Collation {
         (**self.collation.load()).clone()
     }
+    /// The UUID of the collection that it has now.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        self.read_unchecked().collection.as_ref().map(|c| c.uuid())
+    }
     /// Whether it has the collection of this UUID now.
     pub fn holds(&self, uuid: [u8; 16]) -> bool {
-        self.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid)
+        self.uuid() == Some(uuid)
     }
     /// Latches shared, without a version check: for the node's own needs (checkpoints, statistics, recovery).
     pub fn read_unchecked(&self) -> RwLockReadGuard<'_, SlotState> {

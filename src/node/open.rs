@@ -219,6 +219,7 @@ impl Node {
             plan_caches: crate::plan_cache::PlanCaches::default(),
             query_settings: Arc::default(),
             default_time: Arc::default(),
+            cardinality: Arc::default(),
             samples: Default::default(),
             analyzers: Default::default(),
             user_writes: Default::default(),

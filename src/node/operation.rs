@@ -62,6 +62,9 @@ impl SessionId {
     /// Reads `{id: UUID, uid?: BinData(0, 32 bytes), txnNumber?: long, txnUUID?: UUID}`.
     pub fn parse(doc: Doc<'_>) -> Result<SessionId> {
         let id = match doc.get("id") {
+            Some(v @ ValueRef::Binary(subtype, _)) if subtype != 4 => {
+                return Err(wrong_type("lsid.id", v, "UUID"));
+            }
             Some(v @ ValueRef::Binary(..)) => {
                 v.as_uuid().ok_or_else(|| err!(INVALID_UUID, "lsid.id must be a UUID"))?
             }
@@ -121,10 +124,9 @@ pub struct SessionFields {
     pub start_transaction: bool,
     /// `stmtId` / `stmtIds` of a retryable write; empty means 0, 1, 2, ...
     pub stmt_ids: Vec<i32>,
-    pub api: ApiParameters,
 }
 
-/// `apiVersion`, `apiStrict` and `apiDeprecationErrors`. All commands of a transaction carry the same.
+/// `apiVersion`, `apiStrict` and `apiDeprecationErrors`. All commands of a transaction carry the same, and all of a cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ApiParameters {
     version: Option<u32>,
@@ -139,6 +141,31 @@ impl ApiParameters {
             b"apiVersion" => self.version = v.as_str().and_then(|v| v.parse().ok()),
             b"apiStrict" => self.strict = v.as_bool(),
             _ => self.deprecation_errors = v.as_bool(),
+        }
+    }
+
+    /// Of a command's body.
+    pub fn of(body: Doc<'_>) -> ApiParameters {
+        let mut api = ApiParameters::default();
+        for e in
+            body.iter().filter(|e| matches!(e.name(), "apiVersion" | "apiStrict" | "apiDeprecationErrors"))
+        {
+            api.set(e.name().as_bytes(), e.value());
+        }
+        api
+    }
+
+    /// Whether a getMore may carry these, when the command that opened its cursor has carried `first`.
+    ///
+    /// # Errors
+    /// APIMismatchError (347).
+    pub fn check_cursor(self, first: ApiParameters) -> Result<()> {
+        match self == first {
+            true => Ok(()),
+            false => bail!(
+                API_MISMATCH_ERROR,
+                "API parameter mismatch: getMore used params {self}, the cursor-creating command used {first}"
+            ),
         }
     }
 
@@ -496,6 +523,7 @@ pub struct Operation {
     pub deadline: Option<Instant>,
     pub client: Arc<ClientInfo>,
     pub session: Option<SessionFields>,
+    pub api: ApiParameters,
     pub write_concern: WriteConcern,
     pub read_concern: ReadConcern,
     pub received: Received,
@@ -571,7 +599,6 @@ struct SessionArguments {
     autocommit: Option<bool>,
     start_transaction: bool,
     stmt_ids: Vec<i32>,
-    api: ApiParameters,
 }
 
 impl SessionArguments {
@@ -604,7 +631,7 @@ impl SessionArguments {
     }
     /// What was read, where it goes together.
     fn finish(self) -> Result<Option<SessionFields>> {
-        let SessionArguments { lsid, txn_number, autocommit, start_transaction, stmt_ids, api } = self;
+        let SessionArguments { lsid, txn_number, autocommit, start_transaction, stmt_ids } = self;
         if autocommit.is_some() && txn_number.is_none() {
             bail!(INVALID_OPTIONS, "'autocommit' field requires a transaction number to also be specified");
         }
@@ -616,7 +643,7 @@ impl SessionArguments {
         }
         match lsid {
             Some(lsid) => {
-                Ok(Some(SessionFields { lsid, txn_number, autocommit, start_transaction, stmt_ids, api }))
+                Ok(Some(SessionFields { lsid, txn_number, autocommit, start_transaction, stmt_ids }))
             }
             None if txn_number.is_some() => {
                 bail!(INVALID_OPTIONS, "Transaction number requires a session ID to also be specified")
@@ -693,6 +720,7 @@ impl Operation {
             deadline: None,
             client,
             session: None,
+            api: ApiParameters::default(),
             write_concern: WriteConcern::acknowledged(),
             read_concern: ReadConcern::LOCAL,
             received: Received::default(),
@@ -746,7 +774,7 @@ impl Operation {
                 (b"lsid", v) => session.set_lsid(v)?,
                 (b"txnNumber", v) => session.set_txn_number(v)?,
                 (b"autocommit" | b"startTransaction", v) => session.set_flag(e.name(), v)?,
-                (b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors", v) => session.api.set(name, v),
+                (b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors", v) => op.api.set(name, v),
                 (b"stmtId", v) => session.add_statement(v),
                 (b"stmtIds", ValueRef::Array(a)) => a.iter().for_each(|e| session.add_statement(e.value())),
                 (b"writeConcern", v) => op.write_concern = WriteConcern::parse(object(e.name(), v)?)?,

@@ -107,7 +107,7 @@ pub(crate) struct Participation {
     pub wall_ms: i64,
     /// The newest entry here at that time, and the candidate's.
     pub applied: OpTime,
-    pub candidates: protocol::replication::OpTime,
+    pub newest_in_set: protocol::replication::OpTime,
     /// When the winner wrote its first entry, and when that was applied here.
     pub term_began: Option<(i64, i64)>,
 }

@@ -64,7 +64,7 @@ impl Session {
     /// only then: every retryable write comes through here.
     ///
     /// # Errors
-    /// TransactionTooOld (225) when a newer number was used already.
+    /// TransactionTooOld (225) when a newer number was used already; InvalidOptions (72) for the number of a transaction.
     pub fn begin(&mut self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
         if txn_number < self.txn_number {
             self.refuse_older(txn_number, session)?;
@@ -74,8 +74,8 @@ impl Session {
         }
         if self.phase != Phase::None {
             bail!(
-                INCOMPLETE_TRANSACTION_HISTORY,
-                "Cannot run a retryable write under txnNumber {txn_number}, which is a transaction's"
+                INVALID_OPTIONS,
+                "Must specify autocommit=false on all operations of a multi-statement transaction."
             );
         }
         Ok(())

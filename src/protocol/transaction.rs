@@ -208,7 +208,7 @@ mod tests {
     fn the_number_of_a_transaction_is_no_retryable_writes() {
         let mut s = Session::new();
         s.apply_transaction(5, Phase::Committed, &[], EntryTime { ts: 10, term: 1 }, 1);
-        assert_eq!(s.begin(5, String::new).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
+        assert_eq!(s.begin(5, String::new).unwrap_err().code, codes::INVALID_OPTIONS);
         s.begin(6, String::new).unwrap();
         assert_eq!(s.phase, Phase::None);
     }

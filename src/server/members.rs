@@ -227,6 +227,7 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             own.start_balancer();
             let _resumes = AbortOnDrop(runtime::spawn(own.clone().resume_user_write_block()));
             let _whole = AbortOnDrop(runtime::spawn(own.clone().resume_whole()));
+            let _told = AbortOnDrop(runtime::spawn(own.clone().keep_shards_told()));
             own.follow_members().await;
         }
     });

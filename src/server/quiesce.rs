@@ -9,8 +9,8 @@
 
 use crate::service::Service;
 use document::{Result, codes};
-use node::Node;
 use node::replication::MemberState;
+use node::{Node, Operation};
 use runtime::Instant;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +107,7 @@ async fn step_down(node: &Arc<Node>, leave: &Leave) -> Result<()> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let seconds = left.as_millis().div_ceil(1000) as u64;
-        match node.step_down(AWAY_SECS.max(seconds), seconds, false).await {
+        match node.step_down(&Operation::internal(), AWAY_SECS.max(seconds), seconds, false).await {
             Err(e) if e.code == codes::CONFLICTING_OPERATION_IN_PROGRESS && !left.is_zero() => {
                 tokio::time::sleep(PAUSE).await;
             }

@@ -31,7 +31,7 @@ impl ShardKeyPattern {
                 bail!(BAD_VALUE, "Field {path} contains parts that are not valid in a shard key");
             }
             let hashed = match value {
-                Value::String(s) if s == "hashed" => true,
+                Value::String(s) if s == "hashed" && fields.iter().all(|f: &Field| !f.hashed) => true,
                 v if v.as_f64() == Some(1.0) => false,
                 _ => bail!(
                     BAD_VALUE,
@@ -43,12 +43,6 @@ impl ShardKeyPattern {
                 bail!(BAD_VALUE, "Shard key contains duplicate field {path}");
             }
             fields.push(Field { path: path.to_string(), hashed });
-        }
-        if fields.iter().filter(|f| f.hashed).count() > 1 {
-            bail!(
-                BAD_VALUE,
-                "A maximum of one index field is allowed to be hashed but found 2 for 'key' {pattern:?}"
-            );
         }
         Ok(ShardKeyPattern { fields, document: pattern.clone() })
     }
@@ -213,6 +207,10 @@ impl ShardKeyPattern {
     }
     pub fn global_min(&self) -> Document {
         self.fields.iter().map(|f| (f.path.clone(), Value::MinKey)).collect()
+    }
+    /// The first field whose value in a document is an array, or below one.
+    pub fn array_in(&self, doc: Doc<'_>) -> Option<&str> {
+        self.fields.iter().map(|f| f.path.as_str()).find(|path| value_at(doc, path).is_err())
     }
     pub fn global_max(&self) -> Document {
         self.fields.iter().map(|f| (f.path.clone(), Value::MaxKey)).collect()

@@ -164,7 +164,7 @@ impl Remote {
     /// Runs a command on the primary of a connection string; goes on to another only where nothing was executed.
     async fn run_on_host(&self, connection: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
         let until = retry_until();
-        let command = self.with_config_time(command);
+        let command = self.with_times(command);
         loop {
             let host = self.sets.find(connection, &PRIMARY).await?;
             let attempt = self.transport.attempt(&host, db, command.clone());
@@ -186,15 +186,22 @@ impl Remote {
             }
         }
     }
-    /// The command, and what this node knows of the config server's time.
-    fn with_config_time(&self, command: DocBuf) -> DocBuf {
-        match self.config_time.get() {
-            time if time == Timestamp::default() => command,
-            time => DocWriter::build(|w| {
-                w.fields_of(command.doc());
-                w.timestamp(config_time::FIELD, time);
-            }),
+    /// The command, and what this node knows of the cluster's and the config server's time: what the other does for it is later than
+    /// all that this one has done or heard of.
+    fn with_times(&self, command: DocBuf) -> DocBuf {
+        let node = self.clock.get().and_then(|(node, _)| node.upgrade());
+        let cluster = node.map(|node| node.cluster_time()).filter(|_| command.get("$clusterTime").is_none());
+        let (cluster, config) = (cluster.unwrap_or_default(), self.config_time.get());
+        if cluster == Timestamp::default() && config == Timestamp::default() {
+            return command;
         }
+        DocWriter::build(|w| {
+            w.fields_of(command.doc());
+            if config != Timestamp::default() {
+                w.timestamp(config_time::FIELD, config);
+            }
+            write_cluster_time(w, cluster);
+        })
     }
     /// Takes in the config server's time of a request or of a reply, unless it is too far ahead.
     pub fn hear_config_time(&self, time: Option<Timestamp>) {
@@ -323,6 +330,20 @@ fn is_of_another(error: &Error) -> bool {
 pub const CLOCK_DRIFT_MAX: &str = "maxAcceptableLogicalClockDriftSecs";
 /// Where that is not said: a year.
 pub const CLOCK_DRIFT_DEFAULT: i64 = 365 * 24 * 60 * 60;
+
+/// `$clusterTime` of a message to another node, which believes it without a signature; nothing for no time.
+pub(crate) fn write_cluster_time(w: &mut DocWriter<'_>, time: Timestamp) {
+    if time == Timestamp::default() {
+        return;
+    }
+    w.document_with("$clusterTime", |w| {
+        w.timestamp("clusterTime", time);
+        w.document_with("signature", |w| {
+            w.binary("hash", 0, &[0; 20]);
+            w.i64("keyId", 0);
+        });
+    });
+}
 
 /// Whether a time, of a request or of a reply, must not become the node's own. Beyond [`CLOCK_DRIFT_MAX`] one bad message would push every
 /// node's clock to where it cannot rise any further.

@@ -32,7 +32,7 @@ async fn modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Doc
         return Err(document::wrong_types("collMod.expireAfterSeconds", "null", "[string, long]"));
     }
     let slot = node.namespaces.slot(&ns);
-    crate::write::statement::check_uuid(request.body, &slot)?;
+    node.check_uuid(request.body, &slot)?;
     let change = change(request.body, split_namespace(&ns).1)?;
     if ns == OPLOG && ["cappedSize", "cappedMax"].iter().any(|field| change.contains_key(field)) {
         bail!(INVALID_OPTIONS, "Cannot modify the size of the oplog with collMod; use replSetResizeOplog");

@@ -333,7 +333,7 @@ pub async fn drop(node: &Node, op: &Operation, request: Request<'_>) -> Result<D
     if ns == "local.oplog.rs" && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "can't drop live oplog while replicating");
     }
-    crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&ns))?;
+    node.check_uuid(request.body, &node.namespaces.slot(&ns))?;
     node.failpoints.pause_operation(op, "hangDropCollectionBeforeLockAcquisition", &ns).await?;
     let dropped = drop_collection(node, op, &ns, false).await?;
     Ok(dropped.map_or_else(Document::new, |indexes| dropped_reply(&ns, indexes)))

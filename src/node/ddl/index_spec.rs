@@ -63,6 +63,9 @@ pub(super) fn check_spec(spec: &Document) -> Result<IndexSpec> {
     if let Some(filter) = spec.get_document("partialFilterExpression") {
         check_filter(filter)?;
     }
+    if let Some(engines) = spec.get_document("storageEngine") {
+        super::storage_options::check_engines(engines.to_doc_buf().doc())?;
+    }
     let key = spec.get_document("key");
     if spec.contains_key("weights") && !key.is_some_and(|k| k.iter().any(|(_, v)| v.as_str() == Some("text")))
     {
@@ -109,8 +112,19 @@ fn check_version(spec: &Document) -> Result<()> {
             shown(spec),
             document::shell::value(v)
         ),
+        Some(v) if v.as_f64() == Some(1.0) && spec.get_present("collation").is_some() => bail!(
+            CANNOT_CREATE_INDEX,
+            "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",
+            shown(spec)
+        ),
         _ => Ok(()),
     }
+}
+
+/// The specification without what is no option: `ignoreUnknownIndexOptions`.
+pub(super) fn without_unknown(spec: &Document) -> Document {
+    let known = |(name, _): &(&str, &Value)| OPTIONS.iter().any(|(known, _)| known == name);
+    spec.iter().filter(known).map(|(name, value)| (name.to_string(), value.clone())).collect()
 }
 
 /// Refuses an option that is unknown, of the wrong type, or out of range.

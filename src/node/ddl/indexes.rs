@@ -7,7 +7,7 @@
 
 use super::commit_quorum::Quorum;
 use super::index_builds::{Build, Stage, points};
-use super::index_spec::check_spec;
+use super::index_spec::{check_spec, without_unknown};
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
 use document::{Collation, Document, Result, Value, bail, codes, doc, err};
@@ -76,7 +76,10 @@ fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>
         bail!(CANNOT_CREATE_INDEX, "Cannot create indexes on {ns}");
     }
     node.check_write_concern(op)?;
-    let specs: Vec<Document> = request.documents("indexes").map(|d| d.to_document()).collect();
+    let lenient = request.body.get_bool("ignoreUnknownIndexOptions") == Some(true);
+    let specs = request.documents("indexes").map(|d| d.to_document());
+    let specs: Vec<Document> =
+        specs.map(|spec| if lenient { without_unknown(&spec) } else { spec }).collect();
     if specs.is_empty() {
         bail!(BAD_VALUE, "Must specify at least one index to create");
     }
@@ -87,7 +90,7 @@ fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>
         bail!(ILLEGAL_OPERATION, "not allowed to create index on config.transactions");
     }
     let slot = node.namespaces.slot(&ns);
-    crate::write::statement::check_uuid(request.body, &slot)?;
+    node.check_uuid(request.body, &slot)?;
     if specs.iter().any(|s| s.get("clustered").is_some_and(Value::truthy)) {
         super::clustered::check_index(&specs, &slot)?;
     }
@@ -386,6 +389,7 @@ pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> 
     let Some(index) = request.body.get("index").map(|v| v.to_value()) else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
     };
+    node.check_uuid(request.body, &slot)?;
     if let Some(series) = crate::timeseries::of(node, &slot) {
         let index = crate::timeseries::ddl::bucket_index(&index, &series.options)?;
         return drop_indexes_named(node, op, &series.buckets, &index).await;

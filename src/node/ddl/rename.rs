@@ -18,7 +18,7 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
         check_replicated(from, to)?;
     }
     check_allowed(from, to)?;
-    crate::write::statement::check_uuid(request.body, &node.namespaces.slot(from))?;
+    node.check_uuid(request.body, &node.namespaces.slot(from))?;
     rename(node, op, from, to, target).await?;
     Ok(Document::new())
 }
@@ -123,7 +123,7 @@ impl DropTarget {
     pub fn check(self, to: &str, actual: Option<[u8; 16]>) -> Result<()> {
         match self {
             DropTarget::Only(expected) if actual != Some(expected) => {
-                Err(crate::write::statement::uuid_mismatch(to, expected))
+                Err(crate::collection_uuid::mismatch(to, expected, None))
             }
             _ => Ok(()),
         }

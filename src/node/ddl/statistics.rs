@@ -5,15 +5,16 @@ use document::{Document, Result, Value, bail, doc, meter};
 use std::collections::BTreeSet;
 use storage::{Collection, CollectionView};
 
-/// How many documents of a namespace wait for the range deleter: what its tasks (`config.rangeDeletions`) say.
+/// How many documents of the collection that has a name wait for the range deleter: what its tasks (`config.rangeDeletions`) say.
 pub fn orphan_count(node: &Node, ns: &str) -> i64 {
+    let Some(uuid) = node.namespaces.slot(ns).uuid() else { return 0 };
     let tasks = node.namespaces.slot("config.rangeDeletions");
     let state = tasks.read_unchecked();
     let Some(c) = &state.collection else { return 0 };
     let mut records = c.records();
     let first = records.first();
     std::iter::successors(first, |_| records.next())
-        .filter(|(_, task)| task.get_str("nss") == Some(ns))
+        .filter(|(_, task)| task.get("collectionUuid").and_then(|v| v.as_uuid()) == Some(uuid))
         .filter_map(|(_, task)| task.get_i64("numOrphanDocs"))
         .sum()
 }

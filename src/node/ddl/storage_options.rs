@@ -82,7 +82,9 @@ pub(super) fn check(options: &Document) -> Result<()> {
     Ok(())
 }
 
-fn check_engines(engines: Doc<'_>) -> Result<()> {
+/// # Errors
+/// InvalidOptions (72) for an engine that is not there, BadValue (2), TypeMismatch (14), FailedToParse (9).
+pub(super) fn check_engines(engines: Doc<'_>) -> Result<()> {
     for e in engines.iter() {
         let name = e.name();
         let ValueRef::Document(of_engine) = e.value() else {

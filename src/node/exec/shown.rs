@@ -80,7 +80,7 @@ impl Run<'_> {
         let examined = self.examined.next().unwrap_or_default();
         let scanned = name.ends_with("IXSCAN") || name.ends_with("_SCAN");
         let (looked, advanced) = match name {
-            "EOF" => (0, 0),
+            "EOF" | "RECORD_STORE_FAST_COUNT" => (0, 0),
             _ if scanned && !fields.contains_key("filter") => (examined.keys, examined.keys - examined.dups),
             _ => (examined.keys.max(examined.docs), examined.passed),
         };
@@ -165,7 +165,7 @@ impl Run<'_> {
                 push_spills(&mut own, used);
                 own
             }
-            "COUNT" => doc! { "nCounted": count(self.whole.returned) },
+            "COUNT" | "RECORD_STORE_FAST_COUNT" => doc! { "nCounted": count(self.whole.returned) },
             "UPDATE" => doc! {
                 "nMatched": count(self.whole.returned), "nWouldModify": count(self.whole.returned), "nWouldUpsert": 0,
             },

@@ -654,6 +654,7 @@ pub async fn aggregate(
         true => node.await_read_concern(op).await?,
         false => node.await_readable(op, Area::Database(request.db)).await?,
     };
+    node.check_uuid(request.body, &node.namespaces.slot(&asked.ns))?;
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     let running = || format!("Executor error during aggregate command on namespace: {ns}");

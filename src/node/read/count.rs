@@ -4,15 +4,17 @@ use super::aggregate::{self, Asked};
 use super::fields::Fields;
 use super::{command_variables, find::FindCommand};
 use crate::exec::choice::{Memory, Watched};
-use crate::exec::query::{LATCHED_QUANTA, Wanted, note_use, ownership};
+use crate::exec::query::{LATCHED_QUANTA, Wanted, note_use, ownership, summary};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Walk};
 use crate::namespace::OwnershipFilter;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, meter};
+use query::explain::count_scan;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use storage::CollectionSnapshot;
 
@@ -91,6 +93,8 @@ fn limit(v: ValueRef<'_>) -> Result<u64> {
 
 /// A count under way.
 struct Counting {
+    /// The keys of an index say all: no document is read.
+    by_keys: bool,
     walk: Walk,
     owner: Option<Arc<dyn OwnershipFilter>>,
     counters: Counters,
@@ -100,6 +104,12 @@ struct Counting {
 }
 
 impl Counting {
+    /// At the end: what it has examined, for the node's totals and the operation's.
+    fn note(&self, node: &Node, op: &Operation) {
+        node.index_use.totals.note(self.counters);
+        let docs = if self.by_keys { 0 } else { self.counters.docs };
+        op.note_examined(self.counters.keys, docs);
+    }
     /// One slice; true at the end.
     fn slice<V: storage::CollectionView>(&mut self, view: &V, budget: &mut Budget) -> Result<bool> {
         let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters, keys: None };
@@ -122,6 +132,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     op.check_interrupt()?;
     node.await_readable(op, node.area_of(&ns)).await?;
     let slot = node.namespaces.slot(&ns);
+    node.check_uuid(request.body, &slot)?;
     let variables = command_variables(node, request.body)?;
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;
     context.timeless = true;
@@ -130,6 +141,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     if super::pseudo::is_pseudo(&ns) {
         return by_pipeline(node, op, &ns, &command, request.body).await;
     }
+    let profiled = node.profiling.load(Ordering::Relaxed);
     let begun = slot
         .read(op, |state| {
             if state.view.is_some() {
@@ -138,6 +150,9 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             let Some(collection) = &state.collection else { return Ok(Begun::Done(0)) };
             let owner = ownership(state, op);
             if filter.is_always_true() && owner.is_none() && command.hint.is_none() {
+                if profiled {
+                    op.note_plan("RECORD_STORE_FAST_COUNT".to_string());
+                }
                 return Ok(Begun::Done(command.result(collection.len() as u64)));
             }
             let wanted = Wanted {
@@ -149,7 +164,12 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             };
             let choice = wanted.choose(node, collection, Memory::Used)?;
             note_use(node, op, &slot.ns, &choice.plan);
+            let by_keys = owner.is_none() && count_scan(&choice.plan).is_some();
+            if by_keys && profiled {
+                op.note_plan(summary(&choice.plan).replacen("IXSCAN", "COUNT_SCAN", 1));
+            }
             let mut counting = Counting {
+                by_keys,
                 walk: Walk::new(choice.plan, None, None),
                 owner,
                 counters: Counters::default(),
@@ -160,7 +180,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             let mut budget = Budget::of(256, Duration::from_micros(200));
             match meter::bounded(LATCHED_QUANTA, || counting.slice(collection, &mut budget)) {
                 Ok(true) => {
-                    node.index_use.totals.note(counting.counters);
+                    counting.note(node, op);
                     return Ok(Begun::Done(command.result(counting.count)));
                 }
                 Err(e) if e.code != meter::OVERRUN => return Err(e),
@@ -175,14 +195,11 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
         Begun::View => return by_pipeline(node, op, &ns, &command, request.body).await,
         Begun::Walking(walking) => {
             let (mut counting, snapshot) = *walking;
-            loop {
-                op.check_interrupt()?;
-                if counting.slice(&snapshot, &mut Budget::slice())? {
-                    break;
-                }
+            while !counting.slice(&snapshot, &mut Budget::slice())? {
                 crate::lane::give_way(op).await?;
+                op.check_interrupt()?;
             }
-            node.index_use.totals.note(counting.counters);
+            counting.note(node, op);
             command.result(counting.count)
         }
     };

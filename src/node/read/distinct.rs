@@ -161,6 +161,7 @@ pub async fn distinct(
     node.await_readable(op, node.area_of(&ns)).await?;
     node.heed_query_settings(op, &ns, request.body)?;
     let slot = node.namespaces.slot(&ns);
+    node.check_uuid(request.body, &slot)?;
     let variables = command_variables(node, request.body)?;
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;
     context.timeless = true;

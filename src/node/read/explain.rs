@@ -318,7 +318,19 @@ impl Subject {
         count_scan(plan).filter(|_| self.around == Some("COUNT") && !planned.filtered)
     }
 
+    /// Whether a count has nothing to do but to say how many records there are.
+    fn counts_records(&self, planned: &Planned, plan: &Plan) -> bool {
+        self.around == Some("COUNT")
+            && self.filter.is_always_true()
+            && self.hint.is_none()
+            && !planned.filtered
+            && matches!(plan, Plan::CollScan { .. })
+    }
+
     fn shown(&self, planned: &Planned, plan: &Plan) -> Document {
+        if self.counts_records(planned, plan) {
+            return doc! { "stage": "RECORD_STORE_FAST_COUNT" };
+        }
         let limited = self.around != Some("COUNT");
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let narrowed =
@@ -366,8 +378,8 @@ impl Subject {
     ) -> Document {
         let choice = &planned.choice;
         let mut counters = ran.counters;
-        if self.count_scan(planned, &choice.plan).is_some() {
-            // A count by keys alone reads no documents, unlike the query that stands for it here.
+        if self.count_scan(planned, &choice.plan).is_some() || self.counts_records(planned, &choice.plan) {
+            // Such a count reads no documents, unlike the query that stands for it here.
             counters.docs = 0;
         }
         let shown = if self.around.is_some() { 0 } else { ran.returned };
@@ -388,11 +400,14 @@ impl Subject {
             let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
             section.insert("allPlansExecution", trials);
         }
-        if let Some(Value::Document(stage)) = section.get_mut("executionStages")
-            && self.upsert
-            && ran.returned == 0
-        {
-            stage.insert("nWouldUpsert", 1i64);
+        if let Some(Value::Document(stage)) = section.get_mut("executionStages") {
+            if self.upsert && ran.returned == 0 {
+                stage.insert("nWouldUpsert", 1i64);
+            }
+            if stage.contains_key("nCounted") {
+                let passed = ran.examined.iter().map(|counters| counters.passed).sum::<u64>();
+                stage.insert("nSkipped", count(passed.min(self.shape.skip)));
+            }
         }
         section
     }
@@ -576,6 +591,7 @@ pub async fn pipeline(
         };
         cursor.push("executionStats", subject.execution(node, op, &planned, &ran, started, verbosity));
     }
+    let stages = query::pipeline::sort::shown(stages);
     let mut reply = match stages.is_empty() {
         true => cursor,
         false => {

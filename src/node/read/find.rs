@@ -18,7 +18,7 @@ use document::error::Phase;
 use document::{Collation, Doc, DocWriter, Document, Result, Value, ValueRef, bail};
 use query::expression::Constants;
 use query::matcher::Matcher;
-use query::pipeline::index_key;
+use query::pipeline::{index_key, sort_key};
 use query::planner::Hint;
 use query::projection::Projection;
 use query::sort::SortSpec;
@@ -50,6 +50,8 @@ pub struct FindCommand<'a> {
     /// `None`: as the parameter says.
     pub allow_disk_use: Option<bool>,
     pub collation: Option<Doc<'a>>,
+    /// It says by its UUID which collection it means.
+    pub names_uuid: bool,
     /// Something beside filter, projection, limit and batch size was given.
     pub(crate) rare: bool,
 }
@@ -105,6 +107,10 @@ impl<'a> FindCommand<'a> {
                 "tailable" => {
                     let v = FIELDS.bool(&e)?;
                     out.set(|o| &mut o.tailable, v);
+                }
+                "collectionUUID" => {
+                    out.names_uuid = true;
+                    out.rare = true;
                 }
                 "awaitData" => out.await_data = FIELDS.bool(&e)?,
                 "let" => {
@@ -183,6 +189,7 @@ impl Fields {
             "oplogReplay",
             "ntoreturn",
             "term",
+            "collectionUUID",
         ];
         if KNOWN.contains(&name) { Ok(()) } else { self.unknown(name) }
     }
@@ -215,7 +222,9 @@ impl Parsed {
         let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
         let sort = command.sort.map(SortSpec::parse).transpose()?;
         let sort = sort.map(|s| s.with_collation(&context.collation).with_text(filter.text())).transpose()?;
-        let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
+        let projection =
+            command.projection.map(|p| sort_key::projection(p, sort.as_ref(), &filter, &context));
+        let projection = projection.transpose()?;
         context.constants.check()?;
         let hint = command.hint.map(Hint::given).transpose()?.flatten();
         // `$near` sorts by distance.
@@ -268,6 +277,9 @@ pub async fn find(
     node.await_readable(op, node.area_of(&ns)).await?;
     node.failpoints.pause_operation(op, "waitInFindBeforeMakingBatch", &ns).await?;
     let slot = node.namespaces.slot(&ns);
+    if command.names_uuid {
+        node.check_uuid(request.body, &slot)?;
+    }
     if op.read_concern.level != ReadLevel::Snapshot
         && let Some(id) = command.point()
         && by_id(node, op, &slot, &command, id, &ns, w).await?

@@ -487,7 +487,6 @@ async fn cursors_belong_to_their_namespace_and_session_and_can_be_killed() {
         autocommit: None,
         start_transaction: false,
         stmt_ids: Vec::new(),
-        api: Default::default(),
     });
     let mine = Arc::new(mine);
     let open = || async {

@@ -10,7 +10,7 @@
 use super::{ELECTION_NAMESPACE, Election, Participation, Reason, Replication, known, stored};
 use crate::local::LocalClient;
 use crate::open::new_primary_message;
-use crate::{Node, log_failed};
+use crate::{Node, Operation, log_failed};
 use document::{Document, Result, bail, doc, err};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -254,9 +254,12 @@ impl Node {
         if let Some(answer) = self.vote_of_a_test(request).await? {
             return Ok(answer);
         }
-        let (more, (answer, actions)) = self
-            .replication
-            .with(|m, now, offset| (self.tell_positions(m), m.asked_for_vote(request, now, offset)));
+        let (more, (answer, actions), newest_in_set) = self.replication.with(|m, now, offset| {
+            let told = self.tell_positions(m);
+            let answered = m.asked_for_vote(request, now, offset);
+            let heard = m.peers().map(|(_, peer)| peer.applied);
+            (told, answered, heard.fold(m.applied().max(request.applied), Ord::max))
+        });
         if let Some(vote) = answer.store {
             // Stored before anything else happens: the answer counts from the moment it is sent.
             self.store_vote(vote)?;
@@ -271,15 +274,23 @@ impl Node {
                 reason: answer.reason.to_string(),
                 wall_ms: self.now_ms(),
                 applied: self.log.last_optime(),
-                candidates: request.applied,
+                newest_in_set,
                 term_began: None,
             });
         }
-        if let Some(vote) = answer.store {
-            let shown = doc! { "_id": "lastVote", "term": vote.term, "candidateIndex": vote.candidate };
-            self.show_in_local(ELECTION_NAMESPACE, shown).await;
+        if answer.store.is_some() {
+            // The candidate does not wait for what is only shown, which may have to wait for a batch.
+            let node = self.clone();
+            runtime::spawn(async move { node.show_last_vote().await });
         }
         Ok(doc! { "term": answer.term, "voteGranted": answer.granted, "reason": answer.reason })
+    }
+
+    /// Keeps the newest vote in `local`, too.
+    async fn show_last_vote(self: &Arc<Self>) {
+        let vote = self.replication.look(|m| m.vote());
+        let shown = doc! { "_id": "lastVote", "term": vote.term, "candidateIndex": vote.candidate };
+        self.show_in_local(ELECTION_NAMESPACE, shown).await;
     }
 
     /// The vote that a fail point asks for. It is written down nowhere: a member may deny whom it likes.
@@ -412,9 +423,16 @@ impl Node {
     /// one of it be able to take over. With `force` this member steps down even if that does not happen.
     ///
     /// # Errors
-    /// NotWritablePrimary (10107); ExceededTimeLimit (262) when nobody has caught up, and this member stays primary;
+    /// NotWritablePrimary (10107); ExceededTimeLimit (262) when nobody has caught up, and those of an operation that is to end: this
+    /// member stays primary;
     /// ConflictingOperationInProgress (117); PrimarySteppedDown (189) when it was deposed meanwhile.
-    pub async fn step_down(self: &Arc<Self>, seconds: u64, catch_up: u64, force: bool) -> Result<()> {
+    pub async fn step_down(
+        self: &Arc<Self>,
+        op: &Operation,
+        seconds: u64,
+        catch_up: u64,
+        force: bool,
+    ) -> Result<()> {
         let Ok(_changing) = self.replication.changing.try_lock() else {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "This node is already in the process of stepping down");
         };
@@ -428,7 +446,7 @@ impl Node {
         };
         let _closed = StepDown::begin(self, term);
         replication.ask_members_now();
-        let successor = self.await_successor(Duration::from_secs(catch_up)).await;
+        let successor = op.interruptible(self.await_successor(Duration::from_secs(catch_up))).await?;
         if !replication.look(|m| m.is_leader() && m.term() == term) {
             return Err(Replication::stepped_down());
         }
@@ -568,7 +586,7 @@ impl Node {
         {
             bail!(NOT_SECONDARY, "primaries can't modify maintenance mode");
         }
-        match self.replication.with(|m, _, _| m.change_maintenance(on)) {
+        match self.replication.with(|m, now, offset| m.change_maintenance(on, now, offset)) {
             Some(_) => Ok(()),
             None => bail!(OPERATION_FAILED, "already out of maintenance mode"),
         }

@@ -483,11 +483,13 @@ impl Node {
         metrics.fetched.add(waiting);
         metrics.fetched_bytes.add(waiting_bytes);
         let settings = self.replication.settings();
-        for slice in slices(entries, settings.batch_entries, settings.batch_bytes) {
+        let mut rest = entries;
+        while let Some(slice) = slices(rest, settings.batch_entries, settings.batch_bytes).next() {
             metrics.set_waiting(waiting, waiting_bytes);
-            (waiting, waiting_bytes) = (waiting - slice.len(), waiting_bytes - bytes(slice));
             self.failpoints.pause_while_set("rsSyncApplyStop").await;
             let slice = self.wait_for_delay(slice).await;
+            rest = &rest[slice.len()..];
+            (waiting, waiting_bytes) = (waiting - slice.len(), waiting_bytes - bytes(slice));
             let _applying = self.replication.applying.lock().await;
             if !self.follows() || self.last_known() != last {
                 return Ok(Taken::Overtaken);
@@ -516,14 +518,18 @@ impl Node {
         Ok(Taken::All)
     }
 
-    /// On a delayed member: returns when the newest of the entries is old enough, or this member has to do something else.
+    /// On a delayed member: waits until the first of the entries is old enough, or this member has to do something else, and returns
+    /// those that are.
     async fn wait_for_delay<'a>(&self, entries: &'a [Fetched]) -> &'a [Fetched] {
         loop {
             let delay_ms = self.replication.look(|m| m.own().map_or(0, |m| m.delay_secs)) * 1000;
+            if delay_ms == 0 || !self.follows() {
+                return entries;
+            }
             let now = self.now_ms();
             let ripe = entries.iter().take_while(|e| e.wall + delay_ms <= now).count();
-            if delay_ms == 0 || ripe == entries.len() || !self.follows() {
-                return entries;
+            if ripe > 0 {
+                return &entries[..ripe];
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// The version of a member without configuration. DO NOT CHANGE: it is on the wire.
 const NO_CONFIG: i64 = -2;
-/// Failed heartbeats in a row after which a member is down.
+/// Failed heartbeats in a row after which a member is down; so it is after `heartbeatTimeoutSecs`.
 const FAILURES_MAX: u32 = 3;
 
 /// What a heartbeat says of its sender.
@@ -356,7 +356,7 @@ fn read_beat(reply: Doc<'_>, asked: u64) -> Beat {
 
 /// Asks one member, until the configuration changes or the node is gone.
 async fn ask(node: Weak<Node>, index: usize, generation: u64) {
-    let mut failures = 0;
+    let (mut failures, mut silent_since) = (0, None);
     loop {
         let Some(node) = node.upgrade() else { return };
         if node.replication.generation.load(Ordering::SeqCst) != generation {
@@ -374,10 +374,12 @@ async fn ask(node: Weak<Node>, index: usize, generation: u64) {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(()) => failures = 0,
+            Ok(()) => (failures, silent_since) = (0, None),
             Err(error) => {
                 failures += 1;
-                if failures >= FAILURES_MAX {
+                let silence = silent_since.get_or_insert(begun).elapsed();
+                let silent = silence >= Duration::from_millis(config.heartbeat_timeout_ms());
+                if failures >= FAILURES_MAX || silent {
                     let wall = node.now_ms();
                     node.replication.with(|m, _, _| {
                         if let Some(index) = m.index_of(&host) {

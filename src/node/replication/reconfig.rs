@@ -225,7 +225,12 @@ impl Node {
         limit: Duration,
     ) -> Result<()> {
         let force = change == Change::Forced;
-        let Ok(_changing) = self.replication.changing.try_lock() else {
+        // Before and after, while others are waited for, nothing is held: who steps down or forces a configuration need not wait.
+        let before = self.replication.standing();
+        if let Some(current) = before.config.as_ref().filter(|_| !force && before.writable) {
+            self.await_config_committed(current, limit).await?;
+        }
+        let Ok(changing) = self.replication.changing.try_lock() else {
             bail!(
                 CONFIGURATION_IN_PROGRESS,
                 "Another change of the configuration or a step-down is under way"
@@ -243,13 +248,11 @@ impl Node {
                 standing.state.name()
             );
         }
+        config.set_term(if force { -1 } else { standing.term });
         if force {
             // Far enough that no configuration another member made meanwhile is newer.
             let ahead = runtime::random_range(FORCED_AHEAD);
             config.set_version(config.version().max(current.version()) + ahead);
-            config.set_term(-1);
-        } else {
-            config.set_term(standing.term);
         }
         self.failpoints.pause_while_set("ReconfigHangBeforeConfigValidationCheck").await;
         let found = self.find_me(&config).await;
@@ -262,37 +265,34 @@ impl Node {
             }
         }
         config.follow(&current, force)?;
-        let me = found?;
-        if me.is_none() {
-            bail!(
-                NODE_NOT_FOUND,
-                "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps to this node",
-                config.version(),
-                config.term(),
-                config.name()
-            );
-        }
+        let me = found?.ok_or_else(|| not_in(&config))?;
         if !force {
-            if !me.and_then(|i| config.members().get(i)).is_some_and(|m| m.is_electable()) {
+            if !config.members().get(me).is_some_and(|m| m.is_electable()) {
                 bail!(NODE_NOT_ELECTABLE, "This node is not electable under the new configuration");
             }
-            self.await_config_committed(&current, limit).await?;
-            self.check_quorum(&config, me, false).await?;
+            let same = before.config.as_ref().is_some_and(|before| Arc::ptr_eq(before, &current));
+            if !same || before.term != standing.term {
+                bail!(CONFIGURATION_IN_PROGRESS, "The configuration was changed meanwhile");
+            }
+            self.check_quorum(&config, Some(me), false).await?;
         }
         let installed = config.clone();
-        let _next = match force {
+        let next = match force {
             true => None,
             false => Some(self.await_held_by_next(&config, limit).await?),
         };
         {
+            // Held until the configuration is in force, or is not to be.
+            let _next = next;
             let _installing = self.replication.installing.lock().await;
             if !force {
                 self.check_still_leads(&current, standing.term)?;
                 self.append_noop(doc! { "msg": "Reconfig set", "version": config.version() })?;
             }
-            self.store_and_install(config, me).await?;
+            self.store_and_install(config, Some(me)).await?;
             self.replication.metrics.admissions.add(usize::from(change == Change::Admission));
         }
+        drop(changing);
         if !force {
             self.await_config_majority(&installed, limit).await?;
         }
@@ -660,6 +660,16 @@ impl Drop for HeldByNext<'_> {
         self.0.replication.with(|m, _, _| m.set_next(None));
         self.0.count_own_log();
     }
+}
+
+fn not_in(config: &SetConfig) -> document::Error {
+    err!(
+        NODE_NOT_FOUND,
+        "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps to this node",
+        config.version(),
+        config.term(),
+        config.name()
+    )
 }
 
 fn not_committed() -> document::Error {

@@ -222,7 +222,7 @@ mod tests {
         node.initiate(testing::config()).await.unwrap();
         assert_eq!((running.load(Ordering::SeqCst), recovered.load(Ordering::SeqCst)), (1, 1));
         assert_eq!(node.replication.services.running(), ["counted"]);
-        node.step_down(3600, 0, true).await.unwrap();
+        node.step_down(&crate::Operation::internal(), 3600, 0, true).await.unwrap();
         assert_eq!(running.load(Ordering::SeqCst), 0);
         node.step_up(false).await.unwrap();
         assert_eq!((running.load(Ordering::SeqCst), recovered.load(Ordering::SeqCst)), (1, 2));

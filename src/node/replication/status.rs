@@ -207,8 +207,10 @@ fn participation(p: &Participation, standing: &Standing, config: &SetConfig) -> 
     let mut d = doc! {
         "votedForCandidate": p.granted, "electionTerm": p.term, "lastVoteDate": Value::DateTime(p.wall_ms),
         "electionCandidateMemberId": candidate.map_or(-1, |m| m.id as i32), "voteReason": p.reason.as_str(),
+        "lastWrittenOpTimeAtElection": optime_document(applied),
+        "maxWrittenOpTimeInSet": optime_document(p.newest_in_set),
         "lastAppliedOpTimeAtElection": optime_document(applied),
-        "maxAppliedOpTimeInSet": optime_document(applied.max(p.candidates)),
+        "maxAppliedOpTimeInSet": optime_document(p.newest_in_set),
         "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
     };
     if let Some((began, applied)) = p.term_began {

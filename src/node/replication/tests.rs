@@ -97,10 +97,10 @@ async fn the_observer_hears_every_state_in_order() {
 #[tokio::test]
 async fn a_step_down_ends_by_itself_in_a_higher_term() {
     let member = node(Some("rs"));
-    assert_eq!(code(member.step_down(1, 0, true).await), 10107);
+    assert_eq!(code(member.step_down(&Operation::internal(), 1, 0, true).await), 10107);
     member.initiate(config()).await.unwrap();
     assert_eq!(code(member.freeze_elections(5).await), 95);
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     assert!(!member.is_writable());
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!member.is_writable());
@@ -109,7 +109,7 @@ async fn a_step_down_ends_by_itself_in_a_higher_term() {
     assert_eq!(member.replication.standing().term, 2);
     assert_eq!(member.log.last_optime().term, 2);
     // A timer of a step-down that was ended early must not hold another election.
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     member.freeze_elections(0).await.unwrap();
     tokio::time::sleep(Duration::from_millis(1200)).await;
     assert_eq!(member.replication.standing().term, 3);
@@ -124,7 +124,7 @@ async fn what_was_written_in_a_reign_is_acknowledged_in_that_one_alone() {
     let (wrote, found_done) = (Operation::internal(), Operation::internal());
     found_done.note_reign(member.reigns_ended());
     member.append_note(&wrote, doc! { "msg": "in the first" }).unwrap();
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     member.replication.commit.set_shared(true);
     let later = member.log.last_optime();
     member.replication.commit.advance(storage::log::OpTime { ts: later.ts + 100, term: later.term + 1 });
@@ -806,7 +806,8 @@ async fn a_step_down_that_is_dropped_opens_writes_again() {
     let (member, others) = primary_of_three().await;
     *others.silent.lock() = vec!["b:1", "c:1"];
     member.append_noop(doc! { "msg": "others lack this" }).unwrap();
-    let waiting = tokio::time::timeout(Duration::from_millis(100), member.step_down(60, 30, false));
+    let op = Operation::internal();
+    let waiting = tokio::time::timeout(Duration::from_millis(100), member.step_down(&op, 60, 30, false));
     assert!(waiting.await.is_err());
     assert!(member.is_writable());
     member.append_noop(doc! { "msg": "goes on" }).unwrap();
@@ -816,7 +817,7 @@ async fn a_step_down_that_is_dropped_opens_writes_again() {
 async fn a_step_down_and_a_freeze_may_have_no_end() {
     let member = node(Some("rs"));
     member.initiate(config()).await.unwrap();
-    member.step_down(u64::MAX, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), u64::MAX, 0, true).await.unwrap();
     member.freeze_elections(u64::MAX).await.unwrap();
     assert!(!member.replication.look(|m| m.is_leader()));
     member.freeze_elections(0).await.unwrap();
@@ -873,7 +874,7 @@ async fn a_reign_that_cannot_begin_ends_and_another_follows() {
     };
     member.replication.services.register(service).await.unwrap();
     failing.store(true, Ordering::SeqCst);
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     until("no primary after a reign that did not begin", || member.is_writable()).await;
     assert_eq!(member.replication.look(|m| m.term()), 3);
     member.append_noop(doc! { "msg": "of the third reign" }).unwrap();
@@ -906,7 +907,7 @@ async fn an_end_that_comes_late_leaves_no_primary_without_writes() {
     };
     member.replication.services.register(service).await.unwrap();
     cuts.store(true, Ordering::SeqCst);
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     let leads = || member.is_writable() && member.replication.look(|m| m.term()) == 4;
     until("no primary after a reign that was cut off", leads).await;
 }
@@ -918,7 +919,7 @@ async fn a_default_write_concern_that_cannot_be_read_is_passed_over() {
     member.initiate(config()).await.unwrap();
     let defaults = doc! { "_id": "ReadWriteConcernDefaults", "defaultWriteConcern": { "w": 51 } };
     LocalClient::new(member.clone()).put("config.settings", &defaults).await.unwrap();
-    member.step_down(1, 0, true).await.unwrap();
+    member.step_down(&Operation::internal(), 1, 0, true).await.unwrap();
     until("no primary with such defaults", || member.is_writable()).await;
     member.shutdown();
     drop(member);

@@ -58,8 +58,7 @@ pub struct Entered {
 
 /// What the operation's client has said of the API. Routers look at what theirs say, and of other nodes nobody asks it.
 fn api_of_client(op: &Operation) -> ApiParameters {
-    let of_client = !op.client.internal.load(Ordering::Relaxed);
-    op.session.as_ref().filter(|_| of_client).map(|s| s.api).unwrap_or_default()
+    if op.client.internal.load(Ordering::Relaxed) { ApiParameters::default() } else { op.api }
 }
 
 impl Node {
@@ -197,6 +196,7 @@ impl Node {
         if concern.after_cluster_time.is_some() {
             self.await_read_concern(op).await?;
         }
+        self.check_not_ahead(op)?;
         // Read before the snapshot is taken: whatever has come until then is in it.
         let placed_at = concern.at_cluster_time.unwrap_or_else(|| self.cluster_time());
         let moment = self.moment(op, concern.at_cluster_time).await?;
@@ -257,16 +257,23 @@ impl Node {
         }
     }
 
-    async fn read_snapshot(self: &Arc<Node>, op: &Operation) -> Result<()> {
-        let concern = &op.read_concern;
-        self.check_possible(ReadLevel::Snapshot)?;
-        self.await_named_times(op).await?;
-        if concern.at_cluster_time.is_some_and(|at| at > self.cluster_time()) {
+    /// # Errors
+    /// InvalidOptions (72) for a read at a time that nobody can have seen.
+    fn check_not_ahead(&self, op: &Operation) -> Result<()> {
+        if op.read_concern.at_cluster_time.is_some_and(|at| at > self.cluster_time()) {
             bail!(
                 INVALID_OPTIONS,
                 "readConcern atClusterTime value must not be greater than the current clusterTime"
             );
         }
+        Ok(())
+    }
+
+    async fn read_snapshot(self: &Arc<Node>, op: &Operation) -> Result<()> {
+        let concern = &op.read_concern;
+        self.check_possible(ReadLevel::Snapshot)?;
+        self.await_named_times(op).await?;
+        self.check_not_ahead(op)?;
         if let Some(at) = concern.at_cluster_time.filter(|_| !self.is_writable()) {
             self.wait_applied(op, at).await?;
         }

@@ -532,7 +532,7 @@ async fn after_a_step_down_nobody_is_told_what_became_of_a_prepared_transaction(
         tokio::task::yield_now().await;
     }
     assert!(!waiting.is_finished());
-    node.step_down(3600, 0, true).await.unwrap();
+    node.step_down(&Operation::internal(), 3600, 0, true).await.unwrap();
     assert_eq!(waiting.await.unwrap(), codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
     let commit = a.body(doc! { "commitTransaction": 1 });
     let commit = node.commit_transaction(&operation(&commit), Some(at), LIMITS).await;

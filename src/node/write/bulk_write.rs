@@ -16,7 +16,7 @@ use crate::namespace::Slot;
 use crate::session::Checkout;
 use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request};
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
 use std::sync::Arc;
 
 /// Runs a `bulkWrite` command; answers the reply's members without `ok`.
@@ -52,7 +52,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
         match done {
             Ok(item) if errors_only => drop(item),
             Ok(item) => sums.items.push(item),
-            Err(e) if ends_command_of(op, &e) && e.code != codes::COLLECTION_UUID_MISMATCH => return Err(e),
+            Err(e) if ends_command_of(op, &e) => return Err(e),
             Err(e) => {
                 sums.errors += 1;
                 let shown = sums.messages.take(&e);
@@ -112,7 +112,7 @@ fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Target>> {
         crate::request::check_collection_name(db, collection)?;
         check_writable(ns)?;
         let slot = node.namespaces.slot(ns);
-        let refused = check_uuid(info, &slot).err();
+        let refused = node.check_uuid(info, &slot).err();
         let series = timeseries::of(node, &slot);
         slots.push(Target { slot, series, refused });
     }

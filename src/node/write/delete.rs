@@ -42,7 +42,10 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let statements: Vec<Doc<'_>> = request.documents("deletes").collect();
     check_batch(request.body, statements.len())?;
     let slot = node.namespaces.slot(&ns);
-    check_uuid(request.body, &slot)?;
+    if let Err(e) = node.check_uuid(request.body, &slot) {
+        return Outcome::refused(op, ordered(request.body), statements.len(), e)
+            .map(|outcome| outcome.reply(false));
+    }
     let variables = crate::read::command_variables(node, request.body)?;
     let series = timeseries::named(node, op, &slot, request.body).await?;
     let checkout = node.sessions.check_out(node, op).await?;

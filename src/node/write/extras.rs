@@ -273,12 +273,16 @@ impl WriteUnit<'_> {
             o.push(name, value.clone());
         }
         let (ns, older, keys) = (&self.slot.ns, self.is_older_than_transaction(), self.node.offered_keys());
+        let in_transaction = self.is_in_transaction();
         let c = existing_in(self.slot, self.state)?;
         let uuid = c.uuid();
-        if older && c.check_index(&spec)? != SpecConflict::Identical {
+        // It is in use by others, or holds what an index would have to be built over.
+        let what = if older { "existing" } else { "non-empty" };
+        let stands_against = older || (in_transaction && !c.is_empty());
+        if stands_against && c.check_index(&spec)? != SpecConflict::Identical {
             bail!(
                 OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-                "Cannot create new indexes on existing collection {ns} in a multi-document transaction."
+                "Cannot create new indexes on {what} collection {ns} in a multi-document transaction."
             );
         }
         if !c.add_index(spec, keys)? {

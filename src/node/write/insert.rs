@@ -25,7 +25,10 @@ pub async fn insert(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let documents: Vec<Doc<'_>> = request.documents("documents").collect();
     check_batch(request.body, documents.len())?;
     let slot = node.namespaces.slot(&ns);
-    check_uuid(request.body, &slot)?;
+    if let Err(e) = node.check_uuid(request.body, &slot) {
+        return Outcome::refused(op, ordered(request.body), documents.len(), e)
+            .map(|outcome| outcome.reply(false));
+    }
     let series = crate::timeseries::named(node, op, &slot, request.body).await?;
     let flags = Flags {
         ordered: ordered(request.body),

@@ -41,6 +41,19 @@ impl Outcome {
         self.errors.push(e);
         self.first_error.get_or_insert_with(|| error.clone());
     }
+    /// Of a command all of whose `n` statements fail alike.
+    ///
+    /// # Errors
+    /// That one, inside a transaction.
+    pub fn refused(op: &Operation, ordered: bool, n: usize, error: Error) -> Result<Outcome> {
+        if op.transaction().is_some() {
+            return Err(error);
+        }
+        let mut outcome = Outcome::default();
+        let tried = if ordered { n.min(1) } else { n };
+        (0..tried).for_each(|index| outcome.fail(index, &error));
+        Ok(outcome)
+    }
     /// The reply's members, without `ok`.
     pub fn reply(self, updates: bool) -> Document {
         let mut reply = doc! { "n": self.n as i32 };
@@ -106,8 +119,10 @@ pub async fn between_statements(op: &Operation, index: usize) -> Result<()> {
 pub fn error_details(error: &Error, e: &mut Document) {
     let Some(info) = &error.info else { return };
     match error.code {
-        // A duplicate key's pattern and value stand beside the code.
-        codes::DUPLICATE_KEY => info.iter().for_each(|(name, value)| e.push(name, value.clone())),
+        // A duplicate key's pattern and value stand beside the code, and so do the collections that are not the same.
+        codes::DUPLICATE_KEY | codes::COLLECTION_UUID_MISMATCH => {
+            info.iter().for_each(|(name, value)| e.push(name, value.clone()))
+        }
         codes::DOCUMENT_VALIDATION_FAILURE => {
             e.push("errInfo", info.get("errInfo").cloned().unwrap_or(Value::Document((**info).clone())));
         }
@@ -124,7 +139,6 @@ pub fn ends_command(error: &Error) -> bool {
         || matches!(error.code, codes::WRITE_CONFLICT | codes::LOCK_TIMEOUT | codes::NO_SUCH_TRANSACTION)
         || error.code == codes::SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD
         || error.is(document::error::SNAPSHOT)
-        || error.code == codes::COLLECTION_UUID_MISMATCH
         // Stages of update pipelines are looked up when the command is read, before the first statement.
         || error.code == UNKNOWN_STAGE
 }
@@ -192,24 +206,6 @@ pub fn check_statement_ids(body: Doc<'_>, n: usize) -> Result<()> {
         bail!(INVALID_OPTIONS, "May not specify both stmtId and stmtIds in write command.");
     }
     Ok(())
-}
-
-/// Refuses a command meant for another collection of this name (`collectionUUID`).
-pub fn check_uuid(body: Doc<'_>, slot: &Slot) -> Result<()> {
-    let Some(expected) = body.get_present("collectionUUID").and_then(|v| v.as_uuid()) else { return Ok(()) };
-    let actual = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
-    if actual == Some(expected) {
-        return Ok(());
-    }
-    Err(uuid_mismatch(&slot.ns, expected))
-}
-
-/// The error where another collection than the one with this UUID has the name, or none (361).
-pub fn uuid_mismatch(ns: &str, expected: [u8; 16]) -> document::Error {
-    let (db, name) = storage::split_namespace(ns);
-    document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified").with_info(doc! {
-        "db": db, "collectionUUID": Value::uuid(expected), "expectedCollection": name, "actualCollection": Value::Null,
-    })
 }
 
 /// Refuses a change of what a view shows.

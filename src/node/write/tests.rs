@@ -175,7 +175,6 @@ async fn a_repeated_upsert_that_a_router_made_by_an_insert_shows_the_same_docume
             autocommit: None,
             start_transaction: false,
             stmt_ids: vec![0],
-            api: Default::default(),
         });
         op
     };

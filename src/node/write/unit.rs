@@ -271,6 +271,9 @@ impl<'a> WriteUnit<'a> {
         self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)))
     }
 
+    pub(super) fn is_in_transaction(&self) -> bool {
+        self.part.is_some()
+    }
     /// Whether this is a transaction's, and the collection was there before it.
     pub(super) fn is_older_than_transaction(&self) -> bool {
         self.part.as_ref().is_some_and(Part::is_older)
@@ -374,6 +377,10 @@ impl<'a> WriteUnit<'a> {
     /// Whether a router's update leaves the shard key as it was; true for all others.
     pub fn keeps_shard_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         self.op.received.shard.is_none() || self.filter().is_none_or(|f| f.same_key(old, new))
+    }
+    /// The field of the shard key that a router's update has made an array, or put below one.
+    pub fn array_in_shard_key(&self, new: Doc<'_>) -> Option<String> {
+        self.filter().filter(|_| self.op.received.shard.is_some())?.array_in_key(new)
     }
     /// Whether this shard holds the document without owning it. A write to it is nothing that a migration takes along.
     pub fn is_orphan(&self, doc: Doc<'_>) -> bool {

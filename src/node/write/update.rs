@@ -124,7 +124,10 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let statements: Vec<Doc<'_>> = request.documents("updates").collect();
     check_batch(request.body, statements.len())?;
     let slot = node.namespaces.slot(&ns);
-    check_uuid(request.body, &slot)?;
+    if let Err(e) = node.check_uuid(request.body, &slot) {
+        return Outcome::refused(op, ordered(request.body), statements.len(), e)
+            .map(|outcome| outcome.reply(true));
+    }
     let variables = crate::read::command_variables(node, request.body)?;
     let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
     let series = timeseries::named(node, op, &slot, request.body).await?;
@@ -557,10 +560,17 @@ fn with_change_of_owner(image: Option<&DocBuf>) -> DocBuf {
 /// put it there.
 ///
 /// # Errors
-/// InvalidOptions (72), IllegalOperation (20), WouldChangeOwningShard (283).
+/// NotSingleValueField (54), InvalidOptions (72), IllegalOperation (20), WouldChangeOwningShard (283).
 fn changes_owner(unit: &WriteUnit<'_>, s: &UpdateStatement, old: Doc<'_>, new: Doc<'_>) -> Result<bool> {
     if unit.keeps_shard_key(old, new) {
         return Ok(false);
+    }
+    if let Some(path) = unit.array_in_shard_key(new) {
+        bail!(
+            NOT_SINGLE_VALUE_FIELD,
+            "After applying the update to the document {}, the (immutable) field '{path}' was found to be an array or array descendant.",
+            document::shell::document(&new.to_document())
+        );
     }
     if s.multi {
         bail!(INVALID_OPTIONS, "Multi-update operations are not allowed when updating the shard key field.");

@@ -526,9 +526,10 @@ impl Member {
     pub fn vote_floor(&self) -> OpTime {
         self.floor
     }
-    /// The counter of `replSetMaintenance`; `None` when it would fall below zero.
-    pub fn change_maintenance(&mut self, up: bool) -> Option<u32> {
+    /// The counter of `replSetMaintenance`; `None` when it would fall below zero. Whoever stood aside because of it may be elected again.
+    pub fn change_maintenance(&mut self, up: bool, now: u64, offset: f64) -> Option<u32> {
         self.maintenance = if up { self.maintenance + 1 } else { self.maintenance.checked_sub(1)? };
+        self.schedule_election(now, offset);
         Some(self.maintenance)
     }
 

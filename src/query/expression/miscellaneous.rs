@@ -1,7 +1,8 @@
 //! Operators that belong to no family, and `$$CURRENT`.
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
-use crate::pipeline::index_key;
+use crate::pipeline::{index_key, sort_key};
+use crate::sort::SortSpec;
 use document::fts::TextQuery;
 use document::{Doc, Result, Value, bail};
 use std::sync::Arc;
@@ -126,10 +127,42 @@ pub fn meta(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> 
     if let ("textScore", Some(query)) = (s.as_str(), vars.text()) {
         return Ok(Expression::Special(Arc::new(TextScore(query.clone()))));
     }
+    if s == sort_key::META {
+        bail!(40218, "query requires sort key metadata, but it is not available");
+    }
     if matches!(s.as_str(), "textScore" | "geoNearDistance" | "geoNearPoint") {
         bail!(40218, "query requires {s} metadata, but it is not available");
     }
     Ok(Expression::Special(Arc::new(Meta(s.clone()))))
+}
+
+/// The values by which the document at hand, as a sort sees it, is sorted.
+#[derive(Debug)]
+struct SortKey(SortSpec);
+
+impl Node for SortKey {
+    fn eval(&self, root: Doc<'_>, _: &mut Vars) -> Eval {
+        let values = self.0.values(root)?;
+        Ok(Some(Value::Array(values.into_iter().map(|v| v.to_value()).collect())))
+    }
+    fn children(&self) -> Vec<&Expression> {
+        Vec::new()
+    }
+    fn reads(&self) -> Vec<String> {
+        self.0.components().iter().map(|(path, _)| path.clone()).collect()
+    }
+    fn name(&self) -> &'static str {
+        sort_key::OPERATOR
+    }
+}
+
+/// `{$_internalSortKey: <pattern>}`, which [`sort_key`] puts in the place of `{$meta: "sortKey"}`.
+pub fn key_of_sort(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
+    let Value::Document(pattern) = v else {
+        bail!(BAD_VALUE, "{} takes the pattern of a sort", sort_key::OPERATOR)
+    };
+    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?.with_collation(vars.collation());
+    Ok(Expression::Special(Arc::new(SortKey(spec))))
 }
 
 #[derive(Debug)]

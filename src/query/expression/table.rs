@@ -238,6 +238,7 @@ pub const OPERATORS: &[Operator] = &[
     f("$binarySize", 1, 1, miscellaneous::binary_size),
     f("$bsonSize", 1, 1, miscellaneous::bson_size),
     s("$function", script::function),
+    s(crate::pipeline::sort_key::OPERATOR, miscellaneous::key_of_sort),
     s("$_internalJsEmit", script::emit),
     s("$_internalJsCall", script::call),
     no("$accumulator"),

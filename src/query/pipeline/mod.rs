@@ -32,6 +32,7 @@ pub mod score;
 pub mod score_fusion;
 pub mod seen;
 pub mod sort;
+pub mod sort_key;
 pub mod spill;
 pub mod split;
 pub mod spool;

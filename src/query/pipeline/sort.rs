@@ -150,6 +150,30 @@ pub(super) fn fold_limit(d: &Document, n: i64) -> Document {
     pattern
 }
 
+/// Stages as explain shows them: `{$sort: {sortKey, limit?}}`, without the `$limit` that is folded into it and without what only carries keys to
+/// a router.
+pub fn shown(stages: Vec<Value>) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::with_capacity(stages.len());
+    let mut folded = None;
+    for mut stage in stages {
+        let limit = folded.take();
+        let Value::Document(d) = &mut stage else { continue };
+        if d.contains_key(ADD_SORT_KEY) || (limit.is_some() && d.get_i64("$limit") == limit) {
+            continue;
+        }
+        if let Some(Value::Document(spec)) = d.get_mut("$sort") {
+            let (pattern, limit) = pattern_and_limit(spec);
+            *spec = document::doc! { "sortKey": pattern, "limit": limit };
+            folded = limit;
+        }
+        out.push(stage);
+    }
+    out
+}
+
+/// The last stage of a shard's half whose documents are merged in order.
+pub(super) const ADD_SORT_KEY: &str = "$_internalAddSortKey";
+
 #[derive(Clone, Debug)]
 struct AddSortKey(SortSpec);
 

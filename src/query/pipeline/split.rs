@@ -50,7 +50,7 @@ fn near_on_shards(s: &Parsed, spec: &Document, ctx: &Context, out: &mut Split) -
         }
     }
     let pattern = Document(vec![(given.unwrap_or(OWN).to_string(), Value::Int32(1))]);
-    out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
+    out.shards.stages.extend(reparse(sort::ADD_SORT_KEY, &pattern.clone().into(), ctx)?);
     if given.is_none() {
         out.shards.stages.extend(reparse("$unset", &OWN.into(), ctx)?);
     }
@@ -124,7 +124,7 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
             if let Some(n) = limit_of(after.iter().map(|s| (s.name, &s.spec))) {
                 out.shards.stages.extend(reparse("$limit", &Value::Int64(n), ctx)?);
             }
-            out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
+            out.shards.stages.extend(reparse(sort::ADD_SORT_KEY, &pattern.clone().into(), ctx)?);
             out.merge_kind = MergeKind::SortKey(pattern);
         }
         ("$geoNear", Value::Document(d)) => near_on_shards(s, d, ctx, out)?,

@@ -74,7 +74,7 @@ pub const STAGES: &[Row] = &[
     local("$_internalDensify", densify::parse_shard),
     Row { name: "$facet", kind: Kind::Local(facet::parse), in_facet: false, without_collection: false },
     Row {
-        name: "$_internalAddSortKey",
+        name: sort::ADD_SORT_KEY,
         kind: Kind::Local(sort::add_sort_key_stage),
         in_facet: false,
         without_collection: false,

@@ -5,7 +5,7 @@
 
 use super::fusion::stage_of;
 use super::hidden::{Hidden, asking, carried};
-use super::index_key;
+use super::{index_key, sort_key};
 use document::{Document, Result, Value, bail, doc};
 
 const SCORE: Hidden = Hidden { meta: "textScore", field: "__internal_textScore" };
@@ -27,14 +27,18 @@ pub fn refuse_later(stages: &[Value]) -> Result<()> {
     }
 }
 
-/// The pipeline with the metadata of its first stage, or the index key of its query, in fields, where a later one asks for it. On a
-/// router it is to be divided.
+/// The pipeline with the metadata of its first stage, the index key of its query, or the keys of its sorts in fields, where a later stage
+/// asks for them. On a router it is to be divided.
 ///
 /// # Errors
 /// Those of [`refuse_later`].
 pub fn with_metadata(stages: Vec<Value>, on_router: bool) -> Result<Vec<Value>> {
     refuse_later(&stages)?;
-    let Some((first, rest)) = stages.split_first() else { return Ok(stages) };
+    Ok(sort_key::with_keys(with_metadata_of_first(stages, on_router)))
+}
+
+fn with_metadata_of_first(stages: Vec<Value>, on_router: bool) -> Vec<Value> {
+    let Some((first, rest)) = stages.split_first() else { return stages };
     let (wanted, mut out) = match stage_of(first) {
         Some(("$geoNear", Value::Document(spec))) => {
             let wanted = asking(rest, &[DISTANCE, POINT]);
@@ -45,13 +49,13 @@ pub fn with_metadata(stages: Vec<Value>, on_router: bool) -> Result<Vec<Value>> 
             let score = Document(vec![(SCORE.field.to_string(), doc! { "$meta": SCORE.meta }.into())]);
             (asking(rest, &[SCORE]), vec![first.clone(), doc! { "$addFields": score }.into()])
         }
-        _ => return Ok(index_key::with_key(stages, on_router)),
+        _ => return index_key::with_key(stages, on_router),
     };
     if wanted.is_empty() {
-        return Ok(stages);
+        return stages;
     }
     out.extend(carried(rest.to_vec(), &wanted));
-    Ok(out)
+    out
 }
 
 /// A `$geoNear` that writes what is wanted into fields, with copies of what it writes elsewhere already.

@@ -446,7 +446,10 @@ fn candidate(
     let field_count = fields.len();
     Some(Candidate {
         scan: IndexScan {
-            repeats: index.expansion.as_ref().map_or(index.multikey, |e| e.repeats),
+            // A range that ends before the path takes in a document's keys under all its other paths.
+            repeats: index.expansion.as_ref().map_or(index.multikey, |e| {
+                e.repeats || index.key.keys().take(decided).all(|p| p != wildcard::PATH)
+            }),
             wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,

@@ -6,6 +6,7 @@ use crate::computed::Computed;
 use crate::matcher::Matcher;
 use crate::matcher::ast::Node;
 use crate::matcher::path::Path;
+use crate::pipeline::sort_key;
 use crate::sort::field_path;
 use crate::text;
 use document::{Doc, DocWriter, Element, Result, ValueRef, bail, meter, number};
@@ -140,7 +141,7 @@ impl Parser<'_> {
                 let filter = DocWriter::build(|w| w.document(path, d));
                 Ok(Item::ElemMatch(Matcher::parse(filter.doc(), self.ctx)?))
             }
-            "$meta" => {
+            "$meta" | sort_key::OPERATOR => {
                 let v = document::Value::Document(d.to_document());
                 Ok(Item::Meta(Computed::parse(&v, self.ctx)?))
             }

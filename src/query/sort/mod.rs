@@ -129,13 +129,18 @@ impl SortSpec {
             return Ok(out);
         }
         out.clear();
-        let pattern: Vec<(&str, bool)> = self.components.iter().map(|(p, d)| (p.as_str(), *d)).collect();
-        for (v, (_, descending)) in
-            path::sort_key(doc, &pattern, &self.collation)?.into_iter().zip(&self.components)
-        {
+        for (v, (_, descending)) in self.values(doc)?.into_iter().zip(&self.components) {
             self.collation.append_key(&mut out, v, *descending);
         }
         Ok(out)
+    }
+    /// The values that a document is sorted by, one for each component: of an array the one that its order asks for, null for nothing.
+    ///
+    /// # Errors
+    /// BadValue (2) for arrays in two components.
+    pub fn values<'a>(&self, doc: Doc<'a>) -> Result<Vec<ValueRef<'a>>> {
+        let pattern: Vec<(&str, bool)> = self.components.iter().map(|(p, d)| (p.as_str(), *d)).collect();
+        path::sort_key(doc, &pattern, &self.collation)
     }
     fn key_with_score(&self, doc: Doc<'_>, mut out: Vec<u8>) -> Result<Vec<u8>> {
         for (i, (path, descending)) in self.components.iter().enumerate() {

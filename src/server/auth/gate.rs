@@ -8,6 +8,7 @@ use node::auth::action::Action::*;
 use node::auth::restriction::Ends;
 use node::auth::{ActionSet, Privilege, Privileges, Resource, Target, User, UserName};
 use node::operation::NO_USER;
+use sharding::shard::statistics::add;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::SeqCst;
@@ -142,7 +143,7 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
     let Some(user) = user else { return Ok(()) };
     let asker = Asker { service, user, request };
     if asker.satisfies(command.needs) {
-        return Ok(());
+        return refuse_past_routers(context, request, user);
     }
     if super::needs::gives_half_a_view(&asker) {
         bail!(
@@ -161,6 +162,26 @@ pub fn authorize(context: &Context, request: &Request<'_>, user: Option<&User>) 
         || attr,
     );
     bail!(UNAUTHORIZED, "not authorized on {} to execute command {shown}", request.db)
+}
+
+/// Of a cluster with several shards, a shard alone knows only a part: users go through a router, unless a role of theirs says
+/// otherwise. What is in `admin`, `config` and `local` is the shard's own.
+fn refuse_past_routers(context: &Context, request: &Request<'_>, user: &User) -> Result<()> {
+    let (service, command) = (&context.service, request.command);
+    if command.direct || !command.requires_auth || document::is_internal_database(request.db) {
+        return Ok(());
+    }
+    let Some(shard) = service.members.shard().ok().filter(|shard| shard.identity().is_some()) else {
+        return Ok(());
+    };
+    if !shard.node.cardinality.several_shards() || user.may(&Target::Cluster, IssueDirectShardOperations) {
+        return Ok(());
+    }
+    add(&shard.statistics.unauthorized_direct, 1);
+    bail!(
+        UNAUTHORIZED,
+        "You are connecting to a sharded cluster improperly by connecting directly to a shard. Please connect to the cluster via a router (mongos)."
+    )
 }
 
 /// Longer commands are cut in messages.

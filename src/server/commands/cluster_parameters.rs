@@ -1,17 +1,16 @@
 //! Cluster parameters: documents that all nodes of a set, or of a cluster, have alike.
 //!
-//! Kept in `config.clusterParameters`. In a cluster the router asks the config server, which writes its own and then every
-//! shard's.
+//! Kept in `config.clusterParameters`. In a cluster the router asks the config server, which keeps its own and has every shard set
+//! them ([`sharding::config::ConfigServer::set_cluster_parameter`]).
 
 use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
+use node::cardinality;
 use node::cluster_parameters::COLLECTION;
 use node::local::LocalClient;
-use sharding::config::ConfigServer;
-use sharding::remote::{Target, majority};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -31,12 +30,6 @@ pub const ROWS: &[Command] = &[
     .admin_only()
     .primary_only()
     .help("Internal command of the config server."),
-    Command::future("_shardsvrSetClusterParameter", Roles::MONGOD, |c, r, reply| {
-        Box::pin(set_on_shard(c, r, reply))
-    })
-    .admin_only()
-    .primary_only()
-    .help("Internal command of a shard."),
 ];
 
 /// One parameter.
@@ -69,7 +62,7 @@ pub(crate) const TABLE: &[Row] = &[
     inert("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
     row("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
     row("querySettings", || doc! { "settingsArray": [] }),
-    inert("shardedClusterCardinalityForDirectConns", || doc! { "hasTwoOrMoreShards": false }),
+    row(cardinality::PARAMETER, || doc! { (cardinality::FIELD): false }),
     Row { test_only: true, ..row("testBoolClusterParameter", || doc! { "boolData": false }) },
     Row { test_only: true, ..row("testIntClusterParameter", || doc! { "intData": 16 }) },
     Row { test_only: true, ..row("testStrClusterParameter", || doc! { "strData": "off" }) },
@@ -251,16 +244,16 @@ fn typed(path: &str, default: &Value, given: ValueRef<'_>) -> Result<Value> {
     }
 }
 
-async fn set_here(context: &Context, request: &Request<'_>) -> Result<()> {
+/// The parameter of the request as it will be stored, set now.
+fn asked_for(context: &Context, request: &Request<'_>) -> Result<Document> {
     let (name, given) = asked(request)?;
-    let node = node(context)?;
-    let d = stored(context, node, name, given)?;
+    let d = stored(context, node(context)?, name, given)?;
     if !find(context, name)?.effective {
         let attr = doc! { "parameter": name };
         let text = "This cluster parameter is kept and has no effect";
         context.service.log.warning("CONTROL", 9_000_002, &context.connection.name(), text, attr);
     }
-    LocalClient::new(node.clone()).put(COLLECTION, &d).await
+    Ok(d)
 }
 
 async fn set(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
@@ -270,29 +263,11 @@ async fn set(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<
     if matches!(context.service.role, Roles::SHARD | Roles::CONFIG) {
         bail!(NOT_IMPLEMENTED, "setClusterParameter can only run on mongos in sharded clusters");
     }
-    set_here(context, request).await
-}
-
-async fn set_on_shard(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    context.service.members.shard()?.require_identity()?;
-    set_here(context, request).await
+    LocalClient::new(node(context)?.clone()).put(COLLECTION, &asked_for(context, request)?).await
 }
 
 /// The config server's own first: what it refuses no shard gets to see.
 async fn set_on_cluster(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let config = context.service.members.config("_configsvrSetClusterParameter")?;
-    set_here(context, request).await?;
-    set_on_shards(config, &request.target().to_value()).await
-}
-
-/// Has every shard set what the config server has set: `{name: {...}}`.
-///
-/// # Errors
-/// Those of the first shard that does not; the same again reaches the others.
-pub async fn set_on_shards(config: &ConfigServer, value: &Value) -> Result<()> {
-    for shard in config.catalog().shards() {
-        let command = doc! { "_shardsvrSetClusterParameter": value.clone(), "writeConcern": majority() };
-        config.remote.admin(Target::Host(&shard.host), command).await?;
-    }
-    Ok(())
+    config.set_cluster_parameter(&asked_for(context, request)?).await
 }

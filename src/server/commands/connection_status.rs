@@ -5,6 +5,7 @@ use document::{Document, Result, Value, doc};
 use node::auth::RoleName;
 
 pub const ROWS: &[Command] = &[Command::sync("connectionStatus", Roles::ALL, run)
+    .takes_no_write_concern()
     .no_auth()
     .stable_api()
     .help("Who this connection is authenticated as.")];

@@ -14,6 +14,7 @@ use node::exec::Batch;
 use node::operation::ReadLevel;
 use node::read::rows::Rows;
 use std::sync::Arc;
+use storage::log::OpTime;
 
 pub const ROWS: &[Command] = &[
     Command::future("insert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
@@ -149,13 +150,13 @@ async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) ->
     }
     conclude(context, reply, done).await?;
     if let Membership::Member(member) = &**context.service.topology.membership() {
-        let last = node(context)?.log.last_optime();
-        let ts = context.operation.committed_ts().unwrap_or(last.ts);
+        let own = context.operation.committed_optime();
+        let OpTime { ts, term } = own.map_or_else(|| node(context).map(|n| n.log.last_optime()), Ok)?;
         let mut times = Document::new();
         if let Some(id) = member.election_id {
             times.push("electionId", id);
         }
-        times.push("opTime", doc! { "ts": document::Timestamp::from_u64(ts), "t": last.term });
+        times.push("opTime", doc! { "ts": document::Timestamp::from_u64(ts), "t": term });
         reply.fields(&times);
     }
     Ok(())

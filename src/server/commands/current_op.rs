@@ -14,6 +14,7 @@ use sharding::router::body::Versions;
 
 pub const ROWS: &[Command] = &[
     Command::future("currentOp", Roles::ALL, |c, r, reply| Box::pin(current_op(c, r, reply)))
+        .takes_no_write_concern()
         .needs(Needs::Asked(needs::shows_operations))
         .ends_with_client()
         .admin_only()

@@ -86,6 +86,7 @@ pub const ROWS: &[Command] = &[
         .help("Rebuilds the indexes of a collection."),
     Command::future("compact", Roles::MONGOD, |c, r, reply| Box::pin(compact(c, r, reply)))
         .needs(Needs::Collection(&[A::Compact]))
+        .direct()
         .shape(&shapes::COMPACT)
         .help("Gives space back; there is none to give."),
     Command::future("listCollections", Roles::MONGOD, |c, r, reply| Box::pin(list_collections(c, r, reply)))

@@ -91,6 +91,11 @@ fn is_about_points(request: &Request<'_>) -> bool {
     matches!(request.command.name, "configureFailPoint" | "waitForFailPoint")
 }
 
+/// What drivers send once more whatever its number is.
+fn ends_transaction(request: &Request<'_>) -> bool {
+    matches!(request.command.name, "commitTransaction" | "abortTransaction")
+}
+
 /// What a `failCommand` point says about this request; `None` when it does not concern it.
 fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
     let listed = |field: &str, text: &str| {
@@ -100,7 +105,8 @@ fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
         return false;
     }
     // A handshake is failed only by name, since drivers send it on their own.
-    if !listed("failCommands", request.command.name) && !listed("failCommands", request.name) {
+    let command = request.command;
+    if !std::iter::once(&command.name).chain(command.aliases).any(|name| listed("failCommands", name)) {
         let all = data.get_bool("failAllCommands") == Some(true);
         if !all {
             return false;
@@ -218,7 +224,7 @@ pub fn after(context: &Context, request: &Request<'_>, result: Result<()>, reply
         let retriable = document::error::categories(code) & document::error::RETRIABLE != 0;
         if let Some(labels) = data.get_array("errorLabels") {
             reply.fields(&doc! { "errorLabels": Value::Array(labels.clone()) });
-        } else if retriable && context.operation.is_retryable_write() {
+        } else if retriable && (context.operation.is_retryable_write() || ends_transaction(request)) {
             reply.fields(&doc! { "errorLabels": ["RetryableWriteError"] });
         }
     }

@@ -11,19 +11,21 @@ use query::matcher::Matcher;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
-    Command::future("fsync", Roles::ALL, |c, r, reply| Box::pin(fsync(c, r, reply)))
+    Command::future("fsync", Roles::MONGOD, |c, r, reply| Box::pin(fsync(c, r, reply)))
         .needs(Needs::Cluster(&[A::Fsync]))
         .admin_only()
         .takes_no_write_concern()
         .shape(&FSYNC)
         .help("Makes everything written so far durable."),
-    Command::sync("fsyncUnlock", Roles::ALL, unlock)
+    Command::sync("fsyncUnlock", Roles::MONGOD, unlock)
         .needs(Needs::Cluster(&[A::Unlock]))
         .admin_only()
         .takes_no_write_concern()
         .help("Undoes an fsync with lock."),
     Command::future("profile", Roles::ALL, |c, r, reply| Box::pin(profile(c, r, reply)))
+        .takes_no_write_concern()
         .needs(Needs::Asked(needs::profiles))
+        .direct()
         .quiet()
         .help("The profiling level of a database."),
     Command::sync("setProfilingFilterGlobally", Roles::ALL, filter_everywhere)
@@ -36,7 +38,7 @@ pub const ROWS: &[Command] = &[
 const FILTER_EVERYWHERE: Shape =
     Shape { name: "setProfilingFilterGlobally", generic: true, fields: &[required("filter", Kind::Any)] };
 
-const FSYNC: Shape = Shape {
+pub(super) const FSYNC: Shape = Shape {
     name: "fsync",
     generic: true,
     fields: &[field("lock", Kind::SafeBool), field("fsyncLockAcquisitionTimeoutMillis", Kind::Any)],

@@ -16,6 +16,7 @@ use wire::op_compressed::negotiate;
 
 pub const ROWS: &[Command] = &[
     Command::future("hello", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, false)))
+        .takes_no_write_concern()
         .no_auth()
         .ends_with_client()
         .stable_api()
@@ -25,6 +26,7 @@ pub const ROWS: &[Command] = &[
     Command::future("isMaster", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, true)))
         .aliases(&["ismaster"])
         .ends_with_client()
+        .takes_no_write_concern()
         .no_auth()
         .stable_api()
         .quiet()

@@ -9,19 +9,26 @@ use node::auth::Action as A;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("ping", Roles::ALL, ping).no_auth().stable_api().help("Answers ok."),
+    Command::sync("ping", Roles::ALL, ping)
+        .takes_no_write_concern()
+        .no_auth()
+        .stable_api()
+        .help("Answers ok."),
     Command::sync("buildInfo", Roles::ALL, |_, request, reply| {
         request.strict(&[])?;
         reply.fields(&options::build_info());
         Ok(())
     })
     .aliases(&["buildinfo"])
+    .takes_no_write_concern()
     .no_auth()
     .help("Version and build of this server."),
     Command::sync("hostInfo", Roles::ALL, host_info)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::HostInfo]))
         .help("The machine this node runs on."),
     Command::sync("getCmdLineOpts", Roles::ALL, command_line)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::GetCmdLineOpts]))
         .admin_only()
         .help("The options this node was started with."),
@@ -29,6 +36,7 @@ pub const ROWS: &[Command] = &[
         reply.fields(&doc! { "oidMachine": 0 });
         Ok(())
     })
+    .takes_no_write_concern()
     .needs(Needs::Login)
     .no_auth()
     .help("Reports build-level features."),
@@ -36,6 +44,7 @@ pub const ROWS: &[Command] = &[
         reply.writer().string("you", &context.connection.client.remote);
         Ok(())
     })
+    .takes_no_write_concern()
     .no_auth()
     .help("The address this connection comes from."),
     Command::sync("isdbgrid", Roles::ROUTER, |context, _, reply| {
@@ -57,6 +66,7 @@ pub const ROWS: &[Command] = &[
         reply.fields(&doc! { "lockInfo": [] });
         Ok(())
     })
+    .takes_no_write_concern()
     .needs(Needs::Cluster(&[A::ServerStatus]))
     .admin_only()
     .help("Long locks that are held now."),

@@ -4,6 +4,7 @@ use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
 use document::{Document, Result, Value, doc};
 
 pub const ROWS: &[Command] = &[Command::sync("listCommands", Roles::ALL, run)
+    .takes_no_write_concern()
     .no_auth()
     .stable_api()
     .help("The commands of this node.")];

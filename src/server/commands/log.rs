@@ -7,6 +7,7 @@ use query::expression::parse::show;
 
 pub const ROWS: &[Command] = &[
     Command::sync("getLog", Roles::ALL, get_log)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::GetLog]))
         .admin_only()
         .help("The last lines of the log."),
@@ -16,6 +17,7 @@ pub const ROWS: &[Command] = &[
         .test_only()
         .help("Forgets the lines kept for getLog."),
     Command::sync("logRotate", Roles::ALL, rotate)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::LogRotate]))
         .admin_only()
         .help("Starts a new log file."),

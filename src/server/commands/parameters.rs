@@ -12,10 +12,12 @@ use node::shape::{Kind, Shape, field, required};
 
 pub const ROWS: &[Command] = &[
     Command::sync("getParameter", Roles::ALL, get)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::GetParameter]))
         .admin_only()
         .help("Values of server parameters."),
     Command::sync("setParameter", Roles::ALL, set)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::SetParameter]))
         .admin_only()
         .help("Sets a server parameter."),

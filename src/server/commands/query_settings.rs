@@ -3,7 +3,6 @@
 //! The settings of a cluster are the config server's, to which routers hand these commands; it tells the shards. A command
 //! reads what there is, changes it and writes it back, so there is one at a time.
 
-use super::cluster_parameters::set_on_shards;
 use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
@@ -212,25 +211,15 @@ fn check_role(context: &Context, name: &str) -> Result<()> {
     }
 }
 
+/// Of a cluster: its shards get what the config server has.
 async fn store(context: &Context, list: &[Setting]) -> Result<()> {
     let node = node(context)?;
-    let mut d = doc! { "_id": PARAMETER, "clusterParameterTime": node.cluster_time() };
-    d.0.extend(value_of(list).0);
-    LocalClient::new(node.clone()).put(COLLECTION, &d).await?;
-    tell_shards(context, list).await
-}
-
-fn value_of(list: &[Setting]) -> Document {
-    doc! { "settingsArray": list.iter().map(Setting::to_document).collect::<Vec<Document>>() }
-}
-
-/// Of a cluster: its shards get what the config server has.
-async fn tell_shards(context: &Context, list: &[Setting]) -> Result<()> {
-    if context.service.role != Roles::CONFIG {
-        return Ok(());
+    let list: Vec<Document> = list.iter().map(Setting::to_document).collect();
+    let d = doc! { "_id": PARAMETER, "clusterParameterTime": node.cluster_time(), "settingsArray": list };
+    if context.service.role == Roles::CONFIG {
+        return context.service.members.config("setQuerySettings")?.set_cluster_parameter(&d).await;
     }
-    let config = context.service.members.config("setQuerySettings")?;
-    set_on_shards(config, &Value::Document(doc! { PARAMETER: value_of(list) })).await
+    LocalClient::new(node.clone()).put(COLLECTION, &d).await
 }
 
 async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -264,7 +253,10 @@ async fn remove(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
     list.retain(|s| s.hash != hash);
     if list.len() == before {
         // An earlier attempt may not have reached every shard.
-        return tell_shards(context, &list).await;
+        return match context.service.role {
+            Roles::CONFIG => store(context, &list).await,
+            _ => Ok(()),
+        };
     }
     store(context, &list).await
 }

@@ -33,6 +33,7 @@ pub const ROWS: &[Command] = &[
         .help("The next batch of a cursor."),
     Command::future("killCursors", Roles::MONGOD, |c, r, reply| Box::pin(kill_cursors(c, r, reply)))
         .needs(Needs::Asked(needs::kills_cursors))
+        .direct()
         .in_transaction()
         .stable_api()
         .takes_no_write_concern()

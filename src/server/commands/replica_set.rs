@@ -449,7 +449,7 @@ async fn step_down_as_asked(context: &Context, request: &Request<'_>, force: boo
     if standing.state != MemberState::Primary {
         bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
     }
-    node(context)?.step_down(seconds as u64, catch_up as u64, force).await
+    node(context)?.step_down(&context.operation, seconds as u64, catch_up as u64, force).await
 }
 
 async fn step_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {

@@ -35,7 +35,10 @@ pub const ROWS: &[Command] = &[
         .primary_only()
         .needs(Needs::Database(&[A::DropRole]))
         .help("Drops all roles of a database."),
-    row!("rolesInfo", show).needs(Needs::Asked(needs::shows_roles)).help("Shows roles."),
+    row!("rolesInfo", show)
+        .takes_no_write_concern()
+        .needs(Needs::Asked(needs::shows_roles))
+        .help("Shows roles."),
 ];
 
 /// The role that the first argument names; no built-in one.

@@ -416,6 +416,17 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::GetClusterParameter]))
         .admin_only()
         .help("Values of cluster parameters."),
+    routed!("fsync", admin::fsync)
+        .needs(Needs::Cluster(&[A::Fsync]))
+        .admin_only()
+        .takes_no_write_concern()
+        .shape(&super::fsync::FSYNC)
+        .help("Makes everything written so far durable, on all shards."),
+    routed!("fsyncUnlock", admin::fsync_unlock)
+        .needs(Needs::Cluster(&[A::Unlock]))
+        .admin_only()
+        .takes_no_write_concern()
+        .help("Undoes an fsync with lock, on all shards."),
     routed!("setClusterParameter", admin::set_cluster_parameter)
         .needs(Needs::Cluster(&[A::SetClusterParameter]))
         .admin_only()

@@ -20,7 +20,10 @@ pub const ROWS: &[Command] = &[
         .no_auth()
         .stable_api()
         .help("Logs in by certificate."),
-    Command::sync("logout", Roles::ALL, logout).no_auth().help("Forgets who has logged in on a database."),
+    Command::sync("logout", Roles::ALL, logout)
+        .takes_no_write_concern()
+        .no_auth()
+        .help("Forgets who has logged in on a database."),
 ];
 
 async fn start(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

@@ -11,6 +11,7 @@ use node::auth::Action as A;
 
 pub const ROWS: &[Command] = &[
     Command::sync("serverStatus", Roles::ALL, run)
+        .takes_no_write_concern()
         .needs(Needs::Cluster(&[A::ServerStatus]))
         .help("Counters and state of this node."),
     Command::sync("getDiagnosticData", Roles::ALL, diagnostic_data)

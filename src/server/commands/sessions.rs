@@ -18,10 +18,12 @@ pub const ROWS: &[Command] = &[
         .takes_no_write_concern()
         .help("Makes a session."),
     Command::sync("refreshSessions", Roles::ALL, refresh)
+        .takes_no_write_concern()
         .needs(Needs::Login)
         .stable_api()
         .help("Keeps sessions alive."),
     Command::sync("endSessions", Roles::ALL, end)
+        .takes_no_write_concern()
         .needs(Needs::Login)
         .stable_api()
         .help("Says that sessions are no longer used."),

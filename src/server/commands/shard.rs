@@ -32,6 +32,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrJoinMigrations"),
     row!("_shardsvrKeepRanges").primary_only(),
     row!("_shardsvrAddShard" "_addShard").primary_only(),
+    row!("_shardsvrSetClusterParameter").primary_only(),
     row!("_flushRoutingTableCacheUpdates" "_flushRoutingTableCacheUpdatesWithWriteConcern"),
     row!("_flushDatabaseCacheUpdates" "_flushDatabaseCacheUpdatesWithWriteConcern"),
     row!("getShardVersion")

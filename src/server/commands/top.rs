@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[Command::sync("top", Roles::MONGOD, run)
+    .takes_no_write_concern()
     .needs(Needs::Cluster(&[A::Top]))
     .admin_only()
     .help("Time spent by namespace.")];

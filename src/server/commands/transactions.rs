@@ -245,11 +245,23 @@ async fn conclude(context: &Context, reply: &mut Reply, done: Result<()>) -> Res
     Ok(())
 }
 
+/// Waits for half as long as a transaction may live, which may be changed meanwhile; that limit, in seconds.
+async fn lifetime_passed_by_half(service: &Service) -> u64 {
+    let mut seconds = 0;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        seconds += 1;
+        let limit = service.parameters.int("transactionLifetimeLimitSeconds").max(1) as u64;
+        if seconds >= (limit / 2).clamp(1, 60) {
+            return limit;
+        }
+    }
+}
+
 /// Aborts transactions that are older than they may be, as long as the node lives.
 pub async fn reap_regularly(service: Arc<Service>) {
     loop {
-        let limit = service.parameters.int("transactionLifetimeLimitSeconds").max(1) as u64;
-        tokio::time::sleep(Duration::from_millis((limit * 500).clamp(1000, 60_000))).await;
+        let limit = lifetime_passed_by_half(&service).await;
         if let Some(node) = &service.node {
             node.reap_transactions();
             node.sessions.reap_internal(node.now_ms() - INTERNAL_SESSION_AGE_MS);

@@ -25,6 +25,7 @@ macro_rules! row {
                 }
             })
         })
+        .direct()
     };
 }
 pub(super) use row;
@@ -53,7 +54,10 @@ pub const ROWS: &[Command] = &[
         .primary_only()
         .needs(Needs::Asked(needs::revokes_roles))
         .help("Takes roles from a user."),
-    row!("usersInfo", show).needs(Needs::Asked(needs::shows_users)).help("Shows users."),
+    row!("usersInfo", show)
+        .takes_no_write_concern()
+        .needs(Needs::Asked(needs::shows_users))
+        .help("Shows users."),
     Command::sync("invalidateUserCache", Roles::ALL, |c, r, _| {
         r.strict(&[])?;
         c.service.auth.invalidate();

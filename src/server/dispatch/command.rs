@@ -128,6 +128,8 @@ pub struct Command {
     pub primary_only: bool,
     /// A secondary answers a read of this kind whatever its read preference.
     pub any_member: bool,
+    /// A user may send it to a shard itself, past the routers, whatever database it is about.
+    pub direct: bool,
     /// Reads documents, and so takes every level of read concern.
     pub reads_documents: bool,
     /// Takes a write concern from clients; a read does not, nor does what only ends something.
@@ -164,6 +166,7 @@ impl Command {
             ends_with_client: false,
             primary_only: false,
             any_member: false,
+            direct: false,
             reads_documents: false,
             takes_write_concern: true,
             retryable: false,
@@ -219,6 +222,11 @@ impl Command {
     }
     pub const fn any_member(mut self) -> Command {
         self.any_member = true;
+        self
+    }
+    /// A user may send it to a shard itself.
+    pub const fn direct(mut self) -> Command {
+        self.direct = true;
         self
     }
     pub const fn takes_write_concern(mut self) -> Command {

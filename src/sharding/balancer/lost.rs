@@ -5,8 +5,9 @@
 //! that a round adds to what its migrations commit themselves, and struck off in one write that nothing waits for. balancerStop waits for what goes on, and fences what a
 //! shard out of reach was to give away; that stays noted until the shard has said that nothing of the kind is under way.
 //!
-//! A migration is committed only as long as its note stands. A deposed primary that was paused may ask for one when it wakes,
-//! after its successor has stopped the balancer and struck off the note.
+//! A migration is committed only as long as its note stands and is not fenced. A deposed primary that was paused may ask for one when it
+//! wakes, after its successor has stopped the balancer and struck off the note; and a donor that was paused before it began learns the
+//! raised version of its chunk like any other.
 
 use crate::config::{ConfigServer, MIGRATIONS, delete, put};
 use crate::messages::Message;
@@ -19,6 +20,13 @@ use node::Operation;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of a round looks for the ends of migrations whose answers were lost.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+
+/// Of a note: its migration is not committed any more, whatever its donor knows.
+pub(crate) const FENCED: &str = "fenced";
 
 /// Migrations whose answers were lost.
 #[derive(Default)]
@@ -32,7 +40,7 @@ pub(super) struct Unsure {
 impl Unsure {
     fn note(&mut self, noted: Noted) {
         self.shards.extend([noted.request.from.clone(), noted.request.to.clone()]);
-        // One that was fenced before was asked for again.
+        // One that was lost before was asked for again.
         self.migrations.retain(|m| m.id != noted.id);
         self.migrations.push(noted);
     }
@@ -52,11 +60,17 @@ struct Noted {
 
 impl Noted {
     fn to_document(&self) -> Document {
-        doc! { "_id": self.id, "ns": self.request.ns.as_str(), "request": self.request.to_document() }
+        let mut d =
+            doc! { "_id": self.id, "ns": self.request.ns.as_str(), "request": self.request.to_document() };
+        if self.fenced {
+            d.push(FENCED, true);
+        }
+        d
     }
     fn from_document(d: &Document) -> Option<Noted> {
         let request = MoveRange::parse(d.get_document("request")?.to_doc_buf().doc()).ok()?;
-        Some(Noted { id: d.get("_id").and_then(Value::as_object_id)?, request, fenced: false })
+        let id = d.get("_id").and_then(Value::as_object_id)?;
+        Some(Noted { id, request, fenced: d.get_bool(FENCED) == Some(true) })
     }
 }
 
@@ -107,8 +121,8 @@ impl ConfigServer {
     }
 
     fn noted(&self, request: MoveRange) -> Noted {
-        // The same one may have been lost before.
-        let same = |m: &&Noted| MoveRange { note: None, ..m.request.clone() } == request;
+        // The same one may have been lost before. What was fenced stays so.
+        let same = |m: &&Noted| !m.fenced && MoveRange { note: None, ..m.request.clone() } == request;
         let known = self.balancer.unsure.lock().migrations.iter().find(same).map(|m| m.id);
         let id = known.unwrap_or_else(|| self.node.new_object_id());
         Noted { id, request: MoveRange { note: Some(id), ..request }, fenced: false }
@@ -134,6 +148,25 @@ impl ConfigServer {
     /// # Errors
     /// A fence that could not be written.
     pub(super) async fn join_unsure(&self) -> Result<()> {
+        for noted in self.join_reached().await.iter().filter(|m| !m.fenced) {
+            let fence = put(MIGRATIONS, Noted { fenced: true, ..noted.clone() }.to_document());
+            self.fence_migration(&noted.request, fence).await?;
+            let mut unsure = self.balancer.unsure.lock();
+            unsure.migrations.iter_mut().filter(|m| m.id == noted.id).for_each(|m| m.fenced = true);
+        }
+        Ok(())
+    }
+
+    /// Between rounds: strikes off what has ended since, so that notes do not add up. It takes a moment at most; what goes on is joined
+    /// after another round.
+    pub(super) async fn settle_unsure(&self) {
+        if !self.balancer.unsure.lock().migrations.is_empty() {
+            drop(tokio::time::timeout(SETTLE_MAX, self.join_reached()).await);
+        }
+    }
+
+    /// Waits for migrations whose answers were lost, and strikes them off; those whose donors cannot be reached.
+    async fn join_reached(&self) -> Vec<Noted> {
         let (shards, known) = {
             let unsure = self.balancer.unsure.lock();
             (unsure.shards.iter().cloned().collect::<Vec<_>>(), unsure.migrations.clone())
@@ -149,12 +182,7 @@ impl ConfigServer {
             unsure.shards.retain(|s| !joined.contains(s));
             unsure.migrations.retain(|m| ended.iter().all(|e| e.id != m.id));
         }
-        for noted in left.iter().filter(|m| !m.fenced) {
-            self.fence_migration(&noted.request).await?;
-            let mut unsure = self.balancer.unsure.lock();
-            unsure.migrations.iter_mut().filter(|m| m.id == noted.id).for_each(|m| m.fenced = true);
-        }
-        Ok(())
+        left
     }
 
     /// Whether no migration is under way on the shard any more.
@@ -169,6 +197,10 @@ impl ConfigServer {
         // A recipient waits for its donor, be that paused.
         for donor in known.iter().filter(|m| m.request.to == name).map(|m| m.request.from.as_str()) {
             joined = Box::pin(self.while_heard(donor, joined));
+        }
+        // And a donor tells its recipient that the migration is over, be that dead: until it is back.
+        for recipient in known.iter().filter(|m| m.request.from == name).map(|m| m.request.to.as_str()) {
+            joined = Box::pin(self.while_heard(recipient, joined));
         }
         self.while_heard(name, joined).await.is_ok()
     }

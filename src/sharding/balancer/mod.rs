@@ -28,7 +28,7 @@ mod actions;
 mod auto_split;
 mod commands;
 mod defragment;
-mod lost;
+pub(crate) mod lost;
 mod merger;
 mod moves;
 mod rounds;
@@ -184,7 +184,7 @@ impl ConfigServer {
     ///
     /// # Errors
     /// The shard's own; HostUnreachable (6) when it has fallen silent, NetworkTimeout (89) when it is heard of and does not reply.
-    async fn ask_while_heard(&self, host: &str, command: Document) -> Result<Document> {
+    pub(crate) async fn ask_while_heard(&self, host: &str, command: Document) -> Result<Document> {
         let asked = self.remote.while_heard(host, self.remote.admin(Target::Host(host), command));
         match tokio::time::timeout(QUESTION_MAX, asked).await {
             Ok(reply) => reply,

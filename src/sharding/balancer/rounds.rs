@@ -145,6 +145,7 @@ impl ConfigServer {
                 }
             }
         }
+        self.settle_unsure().await;
         self.balancer.signal();
         report
     }

@@ -124,6 +124,7 @@ impl ConfigServer {
         self.ensure().await?;
         let CommitDropCollection { ns, uuid, untrack } = CommitDropCollection::parse(request.body)?;
         let ns = ns.as_str();
+        let _members = self.membership.read().await;
         let _lock = self.lock_chunks(ns).await;
         if let Some(found) =
             self.catalog().find_collection(ns)?.filter(|c| uuid.is_none_or(|u| u == c.info.uuid))
@@ -186,6 +187,7 @@ impl ConfigServer {
         if from == to {
             bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
         }
+        let _members = self.membership.read().await;
         let _first = self.lock_chunks(from.min(to)).await;
         let _second = self.lock_chunks(from.max(to)).await;
         let catalog = self.catalog();

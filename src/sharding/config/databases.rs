@@ -5,7 +5,6 @@ use super::chunks::migration::placement_entry;
 use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, TAGS, delete, insert, put, require_majority};
 use crate::messages::Message;
 use crate::messages::ddl::{CommitDropDatabase, CommitMovePrimary, CreateDatabase};
-use crate::remote::Target;
 use crate::routing::registry::Shard;
 use document::{Document, Result, Value, bail, doc, err};
 use node::{Operation, Request};
@@ -99,7 +98,7 @@ impl ConfigServer {
     }
 
     async fn data_size_of(&self, shard: &Shard) -> Result<i64> {
-        let reply = self.remote.admin(Target::Host(&shard.host), doc! { "listDatabases": 1 }).await?;
+        let reply = self.ask_while_heard(&shard.host, doc! { "listDatabases": 1 }).await?;
         let databases = reply.get_array("databases").into_iter().flatten().filter_map(Value::as_document);
         let own =
             databases.filter(|d| d.get_str("name").is_none_or(|db| !document::is_internal_database(db)));

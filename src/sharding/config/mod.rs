@@ -14,6 +14,7 @@ mod addresses;
 pub mod catalog;
 mod changelog;
 pub mod chunks;
+mod cluster_parameters;
 pub mod collections;
 pub mod commands;
 pub mod consistency;
@@ -83,6 +84,10 @@ pub struct ConfigServer {
     transition: tokio::sync::Mutex<()>,
     /// Held while the block of user writes is changed on the shards. Taken before `topology`.
     user_writes: Arc<tokio::sync::Mutex<()>>,
+    /// Held while shards are told of cluster parameters. Taken after `user_writes` and before `topology`.
+    shards_parameters: tokio::sync::Mutex<()>,
+    /// A shard could not be told of them.
+    parameters_missed: tokio::sync::Notify,
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
     /// What happens to all data of the cluster at once.
     pub(crate) whole: whole::Whole,
@@ -106,6 +111,8 @@ impl ConfigServer {
             membership: tokio::sync::RwLock::default(),
             transition: tokio::sync::Mutex::default(),
             user_writes: Arc::default(),
+            shards_parameters: tokio::sync::Mutex::default(),
+            parameters_missed: tokio::sync::Notify::new(),
             chunk_locks: Mutex::default(),
             whole: whole::Whole::default(),
             fences: Fences::default(),

@@ -100,13 +100,18 @@ fn check_within(
     for bound in [min, max].into_iter().flatten() {
         bad |= outside(bound)?;
     }
-    if let (Some(min), Some(max)) = (min, max) {
-        bad |= key.encode_bound(min)? >= key.encode_bound(max)?;
+    if let (Some(min), Some(max)) = (min, max)
+        && key.encode_bound(min)? >= key.encode_bound(max)?
+    {
+        bail!(INVALID_OPTIONS, "the range to move has to begin before it ends");
     }
     if bad {
+        let shown_bound = |bound: Option<&Document>, or: &Document| shown(bound.unwrap_or(or));
         bail!(
-            11089203,
-            "the range to move must lie within one chunk of {ns}; found [{}, {})",
+            CONFLICTING_OPERATION_IN_PROGRESS,
+            "Unable to move range with bounds [{}, {}) of {ns}, which lies in more than one chunk; found [{}, {})",
+            shown_bound(min, &chunk.min),
+            shown_bound(max, &chunk.max),
             shown(&chunk.min),
             shown(&chunk.max)
         );

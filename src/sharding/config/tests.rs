@@ -490,9 +490,11 @@ async fn a_donor_that_is_gone_finds_its_migration_fenced() {
         throttle: None,
         note: None,
     };
-    c.config.fence_migration(&MoveRange { epoch: Some(ObjectId([9; 12])), ..lost.clone() }).await.unwrap();
+    let fence = || put(MIGRATIONS, doc! { "_id": 1, "fenced": true });
+    let other = MoveRange { epoch: Some(ObjectId([9; 12])), ..lost.clone() };
+    c.config.fence_migration(&other, fence()).await.unwrap();
     assert_eq!(c.chunks()[1], "a[0,10)1|2", "another incarnation is let be");
-    c.config.fence_migration(&lost).await.unwrap();
+    c.config.fence_migration(&lost, fence()).await.unwrap();
     let fenced = c.chunks();
     assert_eq!(fenced[1], "a[0,10)2|0");
     assert_eq!(code(c.run(late).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
@@ -879,4 +881,70 @@ async fn what_is_found_done_is_confirmed_once_it_is_committed() {
     c.run(doc! { "_configsvrBalancerStatus": 1 }).await.unwrap();
     c.config.node.replication.commit.set_shared(false);
     c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+}
+
+/// What shards were told of cluster parameters, as `{name: fields}`.
+fn told(c: &Cluster) -> Vec<Document> {
+    let got = c.shards.got.lock();
+    got.iter().filter_map(|d| d.get_document("_shardsvrSetClusterParameter").cloned()).collect()
+}
+
+#[tokio::test]
+async fn a_shard_that_comes_gets_the_parameters_of_the_cluster() {
+    let c = Cluster::new();
+    let time = c.config.node.cluster_time();
+    let limit = doc! { "_id": "defaultMaxTimeMS", "clusterParameterTime": time, "readOperations": 5i64 };
+    c.config.set_cluster_parameter(&limit).await.unwrap();
+    assert!(told(&c).is_empty());
+    c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+    assert_eq!(told(&c), [doc! { "defaultMaxTimeMS": { "readOperations": 5i64 } }]);
+    let got = c.shards.got.lock().clone();
+    let at = |name: &str| got.iter().position(|d| d.contains_key(name)).unwrap();
+    assert!(at("delete") < at("_shardsvrSetClusterParameter"), "what it has set for itself is gone first");
+    let sent = &got[at("_shardsvrSetClusterParameter")];
+    assert!(sent.get("clusterParameterTime").and_then(Value::as_timestamp) >= Some(time));
+}
+
+#[tokio::test]
+async fn shards_hear_whether_they_are_several() {
+    let c = Cluster::sharded().await;
+    let says =
+        |several: bool| doc! { (node::cardinality::PARAMETER): { (node::cardinality::FIELD): several } };
+    assert_eq!(told(&c), [says(true), says(true)], "each of the two");
+    let remove = || c.run(doc! { "_configsvrRemoveShard": "b" });
+    for state in ["started", "completed"] {
+        assert_eq!(remove().await.unwrap().get_str("state"), Some(state));
+    }
+    assert_eq!(told(&c)[2..], [says(false)]);
+}
+
+#[tokio::test]
+async fn a_shard_that_was_not_told_of_a_parameter_is_told_later() {
+    let c = Cluster::sharded().await;
+    let before = told(&c).len();
+    c.shards.refuse.lock().insert("_shardsvrSetClusterParameter".into(), err!(HOST_UNREACHABLE, "silent"));
+    let limit = doc! { "_id": "defaultMaxTimeMS", "readOperations": 5i64 };
+    assert_eq!(code(c.config.set_cluster_parameter(&limit).await), codes::HOST_UNREACHABLE);
+    c.shards.refuse.lock().clear();
+    // The next primary.
+    let telling = runtime::spawn(c.config.clone().keep_shards_told());
+    let wanted = doc! { "defaultMaxTimeMS": { "readOperations": 5i64 } };
+    let all_told = async {
+        while told(&c)[before..].iter().filter(|d| **d == wanted).count() < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), all_told).await.unwrap();
+    telling.abort();
+}
+
+#[tokio::test]
+async fn what_others_are_asked_is_later_than_all_that_was_done_here() {
+    let c = Cluster::new();
+    c.config.ensure().await.unwrap();
+    let before = c.config.node.cluster_time();
+    c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+    let got = c.shards.got.lock();
+    let times = got.iter().map(|d| d.get_path("$clusterTime.clusterTime").and_then(Value::as_timestamp));
+    assert!(times.clone().count() > 2 && times.into_iter().all(|time| time >= Some(before)), "{got:?}");
 }

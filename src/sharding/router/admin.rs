@@ -51,6 +51,54 @@ async fn of_members(
     answers.into_iter().filter(|(s, _)| !removed(s)).map(|(s, answer)| Ok((s, answer?))).collect()
 }
 
+/// `fsync` on every shard and the config server. Where one of them is not locked, none is.
+pub async fn fsync(task: &Task<'_>) -> Result<DocBuf> {
+    let body = &task.forward(&[], &Versions::NONE, |_| {});
+    let (done, failed) = on_everybody(task, body).await?;
+    if let Some(error) = failed {
+        if task.body().get("lock").is_some_and(|v| v.truthy()) {
+            let unlock = &task.own(&doc! { "fsyncUnlock": 1 }, "admin", &Versions::NONE);
+            join_all(done.iter().map(|(shard, _)| task.write(shard, unlock))).await;
+        }
+        return Err(error);
+    }
+    let files = done.iter().filter_map(|(_, reply)| reply.get_i64("numFiles")).sum::<i64>();
+    let all: Document = done.into_iter().map(|(shard, reply)| (shard.to_string(), reply.into())).collect();
+    Ok(ok_reply(doc! { "numFiles": files as i32, "all": all }))
+}
+
+/// `fsyncUnlock` of all that [`fsync`] locks.
+pub async fn fsync_unlock(task: &Task<'_>) -> Result<DocBuf> {
+    let body = &task.forward(&[], &Versions::NONE, |_| {});
+    let (done, failed) = on_everybody(task, body).await?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let left = done.iter().filter_map(|(_, reply)| reply.get_i64("lockCount")).max().unwrap_or(0);
+    Ok(ok_reply(doc! { "info": "fsyncUnlock completed", "lockCount": left }))
+}
+
+/// Sends a command to the shards and the config server: the replies, and the first failure.
+async fn on_everybody(
+    task: &Task<'_>,
+    body: &DocBuf,
+) -> Result<(Vec<(ShardId, Document)>, Option<document::Error>)> {
+    task.router.cluster.reload_shards().await?;
+    let mut everybody = task.all_shards().await?;
+    if everybody.iter().all(|shard| &**shard != CONFIG) {
+        everybody.push(CONFIG.into());
+    }
+    let sent = everybody.iter().map(|s| async move { (s.clone(), task.write(s, body).await) });
+    let (mut done, mut failed) = (Vec::new(), None);
+    for (shard, answer) in join_all(sent).await {
+        match answer {
+            Ok(reply) => done.push((shard, strip_times(reply.doc()).doc().to_document())),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    Ok((done, failed))
+}
+
 /// `listDatabases`: sizes added up over the shards; `admin` and `config` are the config server's.
 pub async fn list_databases(task: &Task<'_>) -> Result<DocBuf> {
     let mut found: BTreeMap<String, (i64, Document)> = BTreeMap::new();

@@ -5,6 +5,7 @@
 
 use crate::chunk::ShardId;
 use crate::config_time;
+use crate::remote::write_cluster_time;
 use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, DocWriter, Document, Timestamp, Value};
 use protocol::version::{DatabaseVersion, ShardVersion};
@@ -145,15 +146,7 @@ fn trailer(w: &mut DocWriter<'_>, db: &str, clock: Clock, versions: &Versions) {
     if clock.config != Timestamp::default() {
         w.timestamp(config_time::FIELD, clock.config);
     }
-    if clock.cluster != Timestamp::default() {
-        w.document_with("$clusterTime", |w| {
-            w.timestamp("clusterTime", clock.cluster);
-            w.document_with("signature", |w| {
-                w.binary("hash", 0, &[0; 20]);
-                w.i64("keyId", 0);
-            });
-        });
-    }
+    write_cluster_time(w, clock.cluster);
     w.string("$db", db);
 }
 

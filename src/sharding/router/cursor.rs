@@ -11,9 +11,9 @@ use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use node::change_stream::labelled;
-use node::cursor::{CursorMetrics, Life, Lives, SHORT_IDLE_MS};
+use node::cursor::{CursorMetrics, Life, Lives, OF_ROUTER, SHORT_IDLE_MS, check_session, check_transaction};
 use node::memory;
-use node::operation::SessionId;
+use node::operation::{ApiParameters, SessionId};
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
 use parking_lot::Mutex;
@@ -64,6 +64,7 @@ pub struct Cursor {
     pub session: Option<SessionId>,
     /// The transaction in which it was opened.
     transaction: Option<i64>,
+    api: ApiParameters,
     /// The connection that opened it, if it ends with that.
     connection: Option<i64>,
     pub kind: Kind,
@@ -83,6 +84,7 @@ struct Entry {
     ns: String,
     session: Option<SessionId>,
     transaction: Option<i64>,
+    api: ApiParameters,
     connection: Option<i64>,
     used: Instant,
     no_timeout: bool,
@@ -120,6 +122,7 @@ impl CursorTable {
             ns: cursor.ns.clone(),
             session: cursor.session,
             transaction: cursor.transaction,
+            api: cursor.api,
             connection: cursor.connection,
             used: Instant::now(),
             no_timeout: cursor.no_timeout,
@@ -140,13 +143,14 @@ impl CursorTable {
     /// Takes the cursor out for a getMore.
     ///
     /// # Errors
-    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50736-50741 for another session or transaction,
-    /// CursorInUse (12051).
+    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50799-50804 for another session or transaction,
+    /// APIMismatchError (347), CursorInUse (12051).
     fn take(
         &self,
         id: i64,
         ns: &str,
         (session, transaction): (Option<SessionId>, Option<i64>),
+        api: ApiParameters,
     ) -> Result<Cursor> {
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(&id) else { bail!(CURSOR_NOT_FOUND, "cursor id {id} not found") };
@@ -157,8 +161,9 @@ impl CursorTable {
                 entry.ns
             );
         }
-        node::cursor::check_session(id, entry.session, session)?;
-        node::cursor::check_transaction(id, entry.transaction, transaction)?;
+        check_session(OF_ROUTER, id, entry.session, session)?;
+        check_transaction(OF_ROUTER, id, entry.transaction, transaction)?;
+        api.check_cursor(entry.api)?;
         entry.used = Instant::now();
         let cursor = entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))?;
         if !std::mem::replace(&mut entry.asked, true) {
@@ -279,8 +284,8 @@ impl Cursor {
         let client = &task.op.client;
         let connection = client.balanced.then_some(client.connection_id);
         let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
-        let (ns, read_at) = (ns.to_string(), task.read_at());
-        Cursor { ns, session, transaction, connection, kind, no_timeout, read_at, time_left: None }
+        let (ns, read_at, api) = (ns.to_string(), task.read_at(), task.op.api);
+        Cursor { ns, session, transaction, api, connection, kind, no_timeout, read_at, time_left: None }
             .timed(task)
     }
     /// The same with the time that the task has left.
@@ -445,7 +450,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let GetMore { id, collection, batch_size, await_ms, .. } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
     let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
-    let mut cursor = task.router.cursors.take(id, &ns, owner(task))?;
+    let mut cursor = task.router.cursors.take(id, &ns, owner(task), task.op.api)?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
         return pass_on(task, id, &ns, &shard, theirs, cursor).await;

@@ -350,8 +350,10 @@ pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
     task.router.cluster.forget(Some(db));
-    reply?;
-    Ok(ok_reply(Document::new()))
+    match reply? {
+        Some(_) => Ok(ok_reply(Document::new())),
+        None => Ok(ok_reply(doc! { "info": "database does not exist" })),
+    }
 }
 
 /// `renameCollection`.
@@ -654,7 +656,7 @@ fn without_generic(mut command: Document, name: &str) -> Document {
 
 fn at_middle(table: &RoutingTable, middle: Document) -> Result<(Arc<Chunk>, Document)> {
     if let Some((name, v)) = middle.iter().find(|(_, v)| matches!(v, Value::Array(_))) {
-        bail!(OPERATION_FAILED, "the split point's {name} cannot be an array: {v:?}");
+        bail!(OPERATION_FAILED, "the split point's {name} cannot be an array: {}", document::shell::value(v));
     }
     let key = table.key.encode_bound(&middle)?;
     let chunk = table.find(&key).clone();
@@ -672,7 +674,7 @@ async fn median(task: &Task<'_>, ns: &str, table: &RoutingTable, chunk: &Chunk) 
     let body = task.own(&command, "admin", &super::body::Versions::NONE);
     let reply = task.read(&chunk.shard, &body).await?.to_document();
     let point = reply.get_array("splitKeys").and_then(|keys| keys.first()?.as_document().cloned());
-    point.ok_or_else(|| err!(CANNOT_SPLIT, "chunk not full enough to trigger auto-split"))
+    point.ok_or_else(|| err!(CANNOT_SPLIT, "Unable to find median in chunk because chunk is indivisible."))
 }
 
 /// `mergeChunks`: on the shard that owns the range.

@@ -14,6 +14,7 @@ use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
 use node::read::explain::{is_map_reduce, refuse_writing, shown_command, verbosity_of};
+use query::pipeline::sort::shown;
 use query::pipeline::{Limits, Split, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
@@ -67,7 +68,8 @@ fn without_collection(asked: &Task<'_>) -> Result<DocBuf> {
     context.namespace.collection = String::new();
     let raw = asked.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
     let pipeline = optimized(&raw.to_array(), &context)?;
-    let mongos = doc! { "host": asked.router.host.as_str(), "stages": Value::Array(pipeline.to_array()) };
+    let mongos =
+        doc! { "host": asked.router.host.as_str(), "stages": Value::Array(shown(pipeline.to_array())) };
     finish(asked, doc! { "splitPipeline": Value::Null, "mongos": mongos })
 }
 
@@ -271,7 +273,7 @@ async fn of_pipeline(
             reply.push("mergeType", "mongos");
             reply.push(
                 "splitPipeline",
-                doc! { "shardsPart": parts.shards.to_array(), "mergerPart": parts.merge.to_array() },
+                doc! { "shardsPart": shown(parts.shards.to_array()), "mergerPart": shown(parts.merge.to_array()) },
             );
         }
         None => reply.push("splitPipeline", Value::Null),

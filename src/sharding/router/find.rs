@@ -15,8 +15,8 @@ use document::{Doc, DocBuf, Result, bail};
 use node::read::find::FindCommand;
 use query::QueryContext;
 use query::matcher::Matcher;
+use query::pipeline::sort_key::projection;
 use query::planner::Hint;
-use query::projection::Projection;
 use query::sort::SortSpec;
 
 pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
@@ -40,8 +40,8 @@ fn check(task: &Task<'_>) -> Result<()> {
     let command = FindCommand::parse(task.body())?;
     let context = collation::context_of_nothing(task)?;
     let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
-    command.sort.map(SortSpec::parse).transpose()?;
-    command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
+    let sort = command.sort.map(SortSpec::parse).transpose()?;
+    command.projection.map(|p| projection(p, sort.as_ref(), &filter, &context)).transpose()?;
     command.hint.map(Hint::given).transpose()?;
     Ok(())
 }
@@ -89,7 +89,9 @@ async fn shape(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Shape
     let by_distance = || filter.near().map(|(path, near)| SortSpec::by_distance(path, near));
     let sort = Some(sort).filter(|s| !s.is_empty()).or_else(by_distance);
     let projection = match task.get("projection").and_then(|v| v.as_document()) {
-        Some(spec) if sort.is_some() && !spec.is_empty() => Some(Projection::parse(spec, &filter, &context)?),
+        Some(spec) if sort.is_some() && !spec.is_empty() => {
+            Some(projection(spec, sort.as_ref(), &filter, &context)?)
+        }
         _ => None,
     };
     let limit = size(task, "limit")?.filter(|n| *n > 0).map(|n| n as u64);

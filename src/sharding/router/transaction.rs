@@ -161,9 +161,9 @@ impl Transactions {
                 state.progress = Some(self.metrics.start(Instant::now()));
                 state.phase = Phase::InProgress;
                 state.read_concern = read_concern(op, now);
-                state.api = fields.api;
+                state.api = op.api;
             }
-            fields.api.check_same(state.api)?;
+            op.api.check_same(state.api)?;
             state.statement += 1;
         }
         Ok(Entered::new(transaction, checkout, op))
@@ -646,7 +646,7 @@ async fn begin_end(task: &Task<'_>) -> Result<Entered> {
         }
     }
     if let Some(first) = first {
-        fields.api.check_same(first)?;
+        task.op.api.check_same(first)?;
     }
     Ok(Entered::new(t, checkout, task.op))
 }

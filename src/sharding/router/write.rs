@@ -22,6 +22,7 @@ use crate::routing::RoutingTable;
 use document::error::RETRIABLE;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
 use futures::future::join_all;
+use node::write::statement::error_details;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use wire::client::RemoteError;
@@ -795,9 +796,16 @@ pub fn error_of(e: Doc<'_>) -> Error {
     let code =
         e.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(document::codes::UNKNOWN_ERROR);
     let error = Error::new(code, e.get_str("errmsg").unwrap_or(""));
-    // A duplicate key's pattern and value stand beside the code; everything else is under errInfo.
-    if error.code == document::codes::DUPLICATE_KEY {
-        return error.with_info(super::body::take(e, &["keyPattern", "keyValue"]));
+    // What the node puts beside the code; everything else is under errInfo.
+    let beside: &[&str] = match error.code {
+        codes::DUPLICATE_KEY => &["keyPattern", "keyValue"],
+        codes::COLLECTION_UUID_MISMATCH => {
+            &["db", "collectionUUID", "expectedCollection", "actualCollection"]
+        }
+        _ => &[],
+    };
+    if !beside.is_empty() {
+        return error.with_info(super::body::take(e, beside));
     }
     match e.get_document("errInfo") {
         Some(info) => error.with_info(info.to_document()),
@@ -827,11 +835,7 @@ impl Outcome {
         let mut e = Document::new();
         e.push("index", i as i32);
         e.push("code", error.code);
-        match &error.info {
-            Some(info) if error.code == document::codes::DUPLICATE_KEY => e.0.extend((**info).clone()),
-            Some(info) => e.push("errInfo", (**info).clone()),
-            None => {}
-        }
+        error_details(error, &mut e);
         e.push("errmsg", error.message.as_str());
         self.push_error(i, e);
     }

@@ -3,7 +3,7 @@
 use super::identity::{Identity, is_placed};
 use super::migration::{MoveRange, donor, recipient, sessions};
 use super::placement::State;
-use super::{ShardRole, range_deleter, refresh, resharding};
+use super::{ShardRole, cluster_parameters, range_deleter, refresh, resharding};
 use crate::messages::Message;
 use crate::messages::migration::{
     GetNextSessionMods, JoinMigrations, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease,
@@ -47,6 +47,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("_shardsvrJoinMigrations", &[]),
     ("_shardsvrKeepRanges", &[]),
     ("_shardsvrAddShard", &["_addShard"]),
+    ("_shardsvrSetClusterParameter", &[]),
     ("_flushRoutingTableCacheUpdates", &["_flushRoutingTableCacheUpdatesWithWriteConcern"]),
     ("_flushDatabaseCacheUpdates", &["_flushDatabaseCacheUpdatesWithWriteConcern"]),
     ("getShardVersion", &[]),
@@ -97,6 +98,7 @@ async fn run_named(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) 
         }
         "_shardsvrKeepRanges" => keep_ranges(role, op, KeepRanges::parse(body)?).await?.into(),
         "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),
+        "_shardsvrSetClusterParameter" => cluster_parameters::set(role, body).await?.into(),
         "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
             let FlushRoutingTable { ns, sync_from_config } = FlushRoutingTable::parse(body)?;

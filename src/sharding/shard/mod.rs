@@ -4,6 +4,7 @@
 //! runs what routers, the config server and other shards ask of a shard; the dispatcher calls [`ShardRole::on_stale`] before a
 //! stale error goes back; [`ShardRole::enter_critical_section`] and its companions serve migrations and DDL alike.
 
+pub mod cluster_parameters;
 pub mod commands;
 pub mod coordinator;
 pub mod critical_section;

@@ -30,6 +30,9 @@ impl OwnershipFilter for ShardFilter {
     fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         matches!((self.table.key.key_of(old), self.table.key.key_of(new)), (Ok(a), Ok(b)) if a == b)
     }
+    fn array_in_key(&self, doc: Doc<'_>) -> Option<String> {
+        self.table.key.array_in(doc).map(str::to_string)
+    }
     fn document_key(&self, doc: Doc<'_>) -> DocBuf {
         self.table.key.document_key_of(doc)
     }

@@ -149,7 +149,11 @@ pub fn look_again(role: &ShardRole) {
 
 /// All tasks; those of one namespace where given.
 pub fn tasks(role: &ShardRole, ns: Option<&str>) -> Vec<Task> {
-    let filter = ns.map_or_else(Document::new, |ns| doc! { "nss": ns });
+    // They keep the name that the collection had when they were written.
+    let filter = ns.map_or_else(Document::new, |ns| match role.node.namespaces.slot(ns).uuid() {
+        Some(uuid) => doc! { "collectionUuid": Value::uuid(uuid) },
+        None => doc! { "nss": ns },
+    });
     let found = role.local.find(TASKS, &filter).unwrap_or_default();
     found.iter().filter_map(Task::from_document).collect()
 }

@@ -38,6 +38,7 @@ counters! {
     donor_lock_timeouts "countDonorMoveChunkLockTimeout",
     donor_index_aborts "countDonorMoveChunkAbortConflictingIndexOperation",
     unfinished_from_before "unfinishedMigrationFromPreviousPrimary",
+    unauthorized_direct "unauthorizedDirectShardOperations",
 }
 
 /// Adds to a counter.

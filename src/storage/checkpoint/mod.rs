@@ -138,11 +138,36 @@ impl Checkpoints {
     pub fn write(&mut self, contents: Contents, log: &Log) -> Result<CheckpointReport, StorageError> {
         log.wait_durable_blocking(contents.position)?;
         let mut report = CheckpointReport { position: contents.position, ..Default::default() };
+        let path = manifest_path(&self.dir);
+        let first = self.next_file;
+        let prepared = self.write_images(contents, &mut report);
+        let prepared = prepared.and_then(|(manifest, written)| Ok((manifest.encode(&path)?, written)));
+        let (bytes, written) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                // Space may be what is missing, and the log needs it more. No manifest names what was written since.
+                drop(self.remove(|number| number >= first));
+                return Err(error);
+            }
+        };
+        // After an error of this nobody knows which of the two is in force: the images of both stay.
+        self.files.replace(&path, &bytes).map_err(StorageError::io("replace", &path))?;
+        self.written = written;
+        self.remove_unnamed()?;
+        Ok(report)
+    }
+
+    /// Writes what the current images do not have; what they and the new ones are of.
+    fn write_images(
+        &mut self,
+        contents: Contents,
+        report: &mut CheckpointReport,
+    ) -> Result<(Manifest, BTreeMap<[u8; 16], Written>), StorageError> {
         let mut written = BTreeMap::new();
         let mut collections = Vec::with_capacity(contents.collections.len());
         // Each snapshot is let go as soon as its collection is written.
         for frozen in contents.collections {
-            let images = self.write_collection(&frozen, &mut report)?;
+            let images = self.write_collection(&frozen, report)?;
             collections.push(ManifestCollection::of(&frozen.snapshot, images.clone()));
             written.insert(frozen.snapshot.meta.uuid, Written { changes: frozen.changes, images });
         }
@@ -154,12 +179,7 @@ impl Checkpoints {
             transactions: contents.transactions,
             extra: contents.extra,
         };
-        let path = manifest_path(&self.dir);
-        let bytes = manifest.encode(&path)?;
-        self.files.replace(&path, &bytes).map_err(StorageError::io("replace", &path))?;
-        self.written = written;
-        self.remove_unnamed()?;
-        Ok(report)
+        Ok((manifest, written))
     }
 
     fn write_collection(
@@ -224,11 +244,22 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Removes what a process that ended left of a checkpoint that it did not finish. For one who has just loaded the manifest, whose
+    /// images all are known: from here on it is the one in force, whatever happens to the machine.
+    pub(crate) fn remove_leftovers(&self) -> Result<(), StorageError> {
+        self.files.sync_dir(&self.dir).map_err(StorageError::io("sync", &self.dir))?;
+        self.remove_unnamed()
+    }
+
     fn remove_unnamed(&self) -> Result<(), StorageError> {
         let named: BTreeSet<u64> =
             self.written.values().flat_map(|w| w.images.iter().map(|i| i.number)).collect();
+        self.remove(|number| !named.contains(&number))
+    }
+
+    fn remove(&self, which: impl Fn(u64) -> bool) -> Result<(), StorageError> {
         for name in self.files.list(&self.dir).map_err(StorageError::io("list", &self.dir))? {
-            if image::number(&name).is_some_and(|n| !named.contains(&n)) {
+            if image::number(&name).is_some_and(&which) {
                 let path = self.dir.join(&name);
                 self.files.remove(&path).map_err(StorageError::io("remove", &path))?;
             }

@@ -132,6 +132,8 @@ pub fn open(
         applier.restore_transactions(manifest.transactions);
         observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
         extra = manifest.extra;
+        // Before the log asks for space. What cannot be removed only takes some.
+        drop(checkpoints.remove_leftovers());
     }
     let log_dir = log_dir(&*files, dir)?;
     let (log, log_report) = replay(files, &log_dir, log_options, report_checkpoint, &mut applier, observer)?;
@@ -143,6 +145,9 @@ pub fn open(
                 log_report.first_position
             ),
         ));
+    }
+    if report_checkpoint.is_none() {
+        drop(checkpoints.remove_leftovers());
     }
     if log_report.last_optime.ts > optime.ts {
         optime.ts = log_report.last_optime.ts;

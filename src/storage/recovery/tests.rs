@@ -239,10 +239,25 @@ fn run_with_fault(operation: u64, fault: Fault, mode: CrashMode) -> (bool, Resul
     disk.crash(mode);
     drop(old);
     let verdict = match open_disk(&disk) {
-        Ok(reopened) => verify(&node, &reopened),
+        Ok(reopened) => verify(&node, &reopened).and_then(|()| verify_images(&disk)),
         Err(error) => Err(error.to_string()),
     };
     (struck, verdict)
+}
+
+/// Of checkpoints that were not finished nothing takes space any more.
+fn verify_images(disk: &SimulatedDisk) -> Result<(), String> {
+    let manifest = read_manifest(disk, &Path::new(DIR).join("checkpoint")).map_err(|e| e.to_string())?;
+    let named: usize = manifest.iter().flat_map(|m| &m.collections).map(|c| c.images.len()).sum();
+    match image_names(disk).len() {
+        found if found == named => Ok(()),
+        found => Err(format!("{found} images where {named} are named")),
+    }
+}
+
+fn image_names(disk: &SimulatedDisk) -> Vec<String> {
+    let names = disk.list(&Path::new(DIR).join("checkpoint")).unwrap();
+    names.into_iter().filter(|name| name.ends_with(".img")).collect()
 }
 
 fn open_memory() -> Opened {
@@ -287,6 +302,24 @@ fn a_failed_sync_at_any_operation_leaves_exactly_a_durable_prefix() {
 #[test]
 fn a_full_disk_at_any_operation_leaves_exactly_a_durable_prefix() {
     crash_everywhere(Fault::NoSpace, |_| CrashMode::DropUnsynced);
+}
+
+#[test]
+fn a_checkpoint_that_lacks_space_gives_back_what_it_took() {
+    for operation in 0..6 {
+        let disk = SimulatedDisk::new();
+        let mut node = Node::new(open_disk(&disk).unwrap());
+        node.command("db", Some([1; 16]), doc! { "create": "a" });
+        (0..40).for_each(|i| node.insert("db.a", doc! { "_id": i, "text": "x".repeat(40) }));
+        assert!(node.acknowledge() && node.checkpoint());
+        let before = image_names(&disk);
+        assert!(before.len() > 1);
+        (0..40).for_each(|i| node.update("db.a", doc! { "_id": i, "text": "y".repeat(40) }));
+        assert!(node.acknowledge());
+        disk.fail_at(disk.operations() + operation, Fault::NoSpace);
+        assert!(!node.checkpoint());
+        assert_eq!(image_names(&disk), before, "at operation {operation}");
+    }
 }
 
 /// Without this the tests above would prove nothing.

@@ -40,7 +40,13 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ),
     }
     check_place(name, ctx)?;
-    if name == "$querySettings" && !ctx.namespace.collection.is_empty() {
+    let on_collection = !ctx.namespace.collection.is_empty();
+    let misplaced = match name {
+        "$querySettings" => on_collection,
+        "$listSampledQueries" => on_collection || ctx.namespace.db != "admin",
+        _ => false,
+    };
+    if misplaced {
         bail!(INVALID_NAMESPACE, "{name} must be run against the 'admin' database with {{aggregate: 1}}");
     }
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })

@@ -45,27 +45,31 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// Raises the version of the chunk that a migration was to move from a shard that is gone. The commit and the version that
-    /// the donor asks for once it is back, [`EnsureChunkVersion`], find that newer one, and change nothing.
+    /// Writes down that a migration is not to be committed any more, and raises the version of the chunk that it was to move from a shard that
+    /// is gone. The version that the donor asks for once it is back, [`EnsureChunkVersion`], finds that newer one, and changes
+    /// nothing.
     ///
     /// # Errors
     /// A failed log.
-    pub(crate) async fn fence_migration(&self, m: &MoveRange) -> Result<()> {
+    pub(crate) async fn fence_migration(&self, m: &MoveRange, fence: BatchWrite) -> Result<()> {
         let _lock = self.lock_chunks(&m.ns).await;
-        let Some(collection) = self.catalog().find_collection(&m.ns)? else { return Ok(()) };
-        let (Some(bound), true) = (m.min.as_ref(), m.epoch == Some(collection.info.epoch)) else {
-            return Ok(());
-        };
-        let found = self.catalog().chunk_at(&collection, bound)?;
-        match found.filter(|c| *c.shard == *m.from) {
-            Some(chunk) => self.raise(&collection, chunk).await,
-            None => Ok(()),
+        let mut writes = vec![fence];
+        let collection = self.catalog().find_collection(&m.ns)?;
+        if let Some(collection) = collection.filter(|c| m.epoch == Some(c.info.epoch))
+            && let Some(bound) = &m.min
+            && let Some(chunk) = self.catalog().chunk_at(&collection, bound)?.filter(|c| *c.shard == *m.from)
+        {
+            writes.push(self.raised(&collection, chunk)?);
         }
+        self.commit(&writes).await
     }
 
     async fn raise(&self, collection: &Sharded, chunk: Chunk) -> Result<()> {
+        self.commit(&[self.raised(collection, chunk)?]).await
+    }
+    fn raised(&self, collection: &Sharded, chunk: Chunk) -> Result<BatchWrite> {
         let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
-        self.commit(&[self.put_chunk(collection, &Chunk { version, ..chunk })]).await
+        Ok(self.put_chunk(collection, &Chunk { version, ..chunk }))
     }
 
     /// [`ClearJumboFlag`].

@@ -1,6 +1,7 @@
 //! `_configsvrCommitChunkMigration`: a range changes its owner. The one moment at which a migration happens.
 
 use super::{history_with, next_major, next_minor};
+use crate::balancer::lost::FENCED;
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
 use crate::config::{ConfigServer, MIGRATIONS, PLACEMENT_HISTORY, insert, require_majority, shown};
@@ -41,7 +42,7 @@ impl ConfigServer {
         Ok(doc! { "shardVersion": collection.version(placement).to_document() })
     }
 
-    /// A migration of the balancer's is committed as long as its note stands. One that a deposed primary asks for when it wakes,
+    /// A migration of the balancer's is committed as long as its note stands and is not fenced. One that a deposed primary asks for when it wakes,
     /// though its successor has stopped the balancer, has none.
     ///
     /// # Errors
@@ -49,8 +50,8 @@ impl ConfigServer {
     fn check_note(&self, commit: &CommitChunkMigration) -> Result<()> {
         let Some(note) = commit.note else { return Ok(()) };
         match self.local.find_one(MIGRATIONS, &doc! { "_id": note })? {
-            Some(_) => Ok(()),
-            None => bail!(
+            Some(noted) if noted.get_bool(FENCED) != Some(true) => Ok(()),
+            _ => bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
                 "The balancer has given up its migration of {} to {}",
                 commit.ns,

@@ -190,6 +190,10 @@ impl Ddl {
         let command = renamed(request, "dropIndexes");
         let tracked = self.tracked(&ns).await?.unwrap_or_default();
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
+        let wanted = request.body.get_present("collectionUUID").and_then(|v| v.as_uuid());
+        if let Some(wanted) = wanted.filter(|w| uuid.or_else(|| self.uuid_here(&ns)) != Some(*w)) {
+            return Err(self.role.node.uuid_mismatch(&ns, wanted));
+        }
         let mut fields = doc! { COMMAND: command, "collectionUUID": uuid.map(Value::uuid) };
         fields.push("timestamp", tracked.get("timestamp").cloned());
         let index = request.body.get("index").map_or(Value::Null, |v| v.to_value());

@@ -170,7 +170,8 @@ impl Ddl {
             let text = "A shard that owns chunks of a collection has no index that begins with the shard key";
             findings.push(finding("MissingShardKeyIndex", text, details()));
         }
-        let tasks = self.role.local.find("config.rangeDeletions", &doc! { "nss": ns })?;
+        let of = doc! { "collectionUuid": entry.get("uuid").cloned() };
+        let tasks = self.role.local.find("config.rangeDeletions", &of)?;
         if !tasks.is_empty() {
             let text = "A shard has ranges to delete and no index that begins with the shard key";
             findings.push(finding("RangeDeletionMissingShardKeyIndex", text, details()));

@@ -208,7 +208,7 @@ impl Ddl {
         if let (Some(wanted), found) = (wanted, self.local_uuid(&ns))
             && found != Some(wanted)
         {
-            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+            return Err(self.role.node.uuid_mismatch(&ns, wanted));
         }
         if self.all_shards().await?.is_empty() {
             bail!(SHARD_NOT_FOUND, "No shards found");
@@ -528,7 +528,8 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
     {
         bail!(
             BAD_VALUE,
-            "The collation for shardCollection must be {{locale: 'simple'}}, but found: {collation:?}"
+            "The collation for shardCollection must be {{locale: 'simple'}}, but found: {}",
+            document::shell::value(collation)
         );
     }
     let presplit = flag(body, "presplitHashedZones", false);

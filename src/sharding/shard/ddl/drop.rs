@@ -11,7 +11,6 @@ use crate::messages::ddl::{CommitDropCollection, DropParticipant, ParticipantBlo
 use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
-use node::write::statement::uuid_mismatch;
 use node::{Operation, Request};
 use protocol::ddl::protocols::DropPhase;
 use protocol::ddl::{Protocol, protocols};
@@ -90,7 +89,7 @@ impl Ddl {
         if let Some(wanted) = wanted
             && tracked.or(found) != Some(wanted)
         {
-            return Err(uuid_mismatch(&ns, wanted));
+            return Err(self.role.node.uuid_mismatch(&ns, wanted));
         }
         if tracked.is_none()
             && wanted.is_none()
@@ -122,7 +121,7 @@ impl Ddl {
         let now = self.tracked_uuid(ns).await?;
         match uuid_of(state).filter(|_| state.get_bool("thisOnly").unwrap_or(false)) {
             Some(wanted) if now.or_else(|| self.uuid_here(ns)) != Some(wanted) => {
-                return Err(uuid_mismatch(ns, wanted));
+                return Err(self.role.node.uuid_mismatch(ns, wanted));
             }
             Some(_) => {}
             None => {
@@ -168,7 +167,7 @@ impl Ddl {
         let dropped = node::ddl::collections::drop_if(&self.role.node, op, ns, false, this).await?;
         match (dropped.or(before.map(|(_, indexes)| indexes)), wanted) {
             (Some(indexes), _) => Ok(node::ddl::collections::dropped_reply(ns, indexes)),
-            (None, Some(wanted)) => Err(uuid_mismatch(ns, wanted)),
+            (None, Some(wanted)) => Err(self.role.node.uuid_mismatch(ns, wanted)),
             (None, None) => Ok(Document::new()),
         }
     }

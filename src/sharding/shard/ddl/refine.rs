@@ -114,8 +114,8 @@ impl Ddl {
         let found = self.tracked(&ns).await?.filter(|d| d.get_bool("unsplittable") != Some(true));
         let Some(found) = found else { bail!(NAMESPACE_NOT_SHARDED, "Namespace {ns} is not sharded") };
         let uuid = required(&found, "uuid", Value::as_uuid)?;
-        if state.get("expectedUUID").and_then(Value::as_uuid).is_some_and(|expected| expected != uuid) {
-            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+        if let Some(expected) = state.get("expectedUUID").and_then(Value::as_uuid).filter(|e| *e != uuid) {
+            return Err(self.role.node.uuid_mismatch(&ns, expected));
         }
         let present = ShardKeyPattern::parse(required_doc(&found, "key")?)?;
         state.insert("collectionUUID", Value::uuid(uuid));

@@ -13,7 +13,6 @@ use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::ddl::rename::{DropTarget, check_name, check_names};
-use node::write::statement::uuid_mismatch;
 use node::{Operation, Request};
 use protocol::ddl::protocols::RenamePhase;
 use protocol::ddl::{Protocol, protocols};
@@ -136,7 +135,7 @@ impl Ddl {
     fn check_source(&self, from: &str, tracked: &Option<Document>, expected: Option<[u8; 16]>) -> Result<()> {
         match expected {
             Some(expected) if self.standing(tracked, from) != Some(expected) => {
-                Err(uuid_mismatch(from, expected))
+                Err(self.role.node.uuid_mismatch(from, expected))
             }
             _ => Ok(()),
         }

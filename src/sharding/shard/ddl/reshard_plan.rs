@@ -79,8 +79,8 @@ impl Ddl {
         let Some(old) = tracked.or_else(|| self.uuid_here(&ns)) else {
             bail!(NAMESPACE_NOT_FOUND, "Collection {ns} does not exist")
         };
-        if asked.get("collectionUUID").and_then(Value::as_uuid).is_some_and(|wanted| wanted != old) {
-            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+        if let Some(wanted) = asked.get("collectionUUID").and_then(Value::as_uuid).filter(|w| *w != old) {
+            return Err(self.role.node.uuid_mismatch(&ns, wanted));
         }
         let donors = self.donors_now(&ns, tracked).await?;
         state.insert("tracked", tracked.is_some());
@@ -343,7 +343,8 @@ fn check_options(asked: &Document) -> Result<()> {
     {
         bail!(
             BAD_VALUE,
-            "The collation for reshardCollection must be {{locale: 'simple'}}, but found: {collation:?}"
+            "The collation for reshardCollection must be {{locale: 'simple'}}, but found: {}",
+            document::shell::value(collation)
         );
     }
     if asked.get("relaxed").is_some_and(Value::truthy) {

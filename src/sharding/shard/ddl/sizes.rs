@@ -30,7 +30,7 @@ impl Ddl {
             let mut size = 0;
             if let Some(snapshot) = self.snapshot(&ns).filter(|s| uuid.is_none_or(|u| u == s.meta().uuid)) {
                 size = i64::try_from(snapshot.data_bytes()).unwrap_or(i64::MAX);
-                for task in all_tasks.iter().filter(|t| t.ns == ns) {
+                for task in all_tasks.iter().filter(|t| t.uuid == snapshot.meta().uuid) {
                     size -= op.interruptible(self.unowned_bytes(&snapshot, task)).await?;
                 }
             }
@@ -49,7 +49,7 @@ impl Ddl {
     /// Bytes of a range that is held and not owned. A donor owns its range until the migration is decided.
     async fn unowned_bytes(&self, snapshot: &CollectionSnapshot, task: &Task) -> i64 {
         let own = self.role.identity().is_some_and(|i| *i.name == *task.donor);
-        if (task.pending && own) || task.uuid != snapshot.meta().uuid {
+        if task.pending && own {
             return 0;
         }
         let known = self.role.deleter.measured.lock().get(&task.id).copied();

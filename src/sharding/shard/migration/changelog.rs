@@ -2,6 +2,7 @@
 
 use crate::remote::{Target, majority};
 use crate::shard::ShardRole;
+use document::extended_json::format_date;
 use document::{Document, Value, doc};
 use parking_lot::Mutex;
 use runtime::Instant;
@@ -13,8 +14,8 @@ impl ShardRole {
         let host = self.node.options.host.clone();
         let now = self.node.now_ms();
         let entry = doc! {
-            "_id": format!("{host}-{now}-{}", self.node.new_object_id().hex()), "server": host.as_str(),
-            "shard": &*identity.name, "clientAddr": "", "time": Value::DateTime(now), "what": what, "ns": ns,
+            "_id": format!("{host}-{}-{}", format_date(now).unwrap_or_default(), self.node.new_object_id().hex()),
+            "server": host.as_str(), "shard": &*identity.name, "clientAddr": "", "time": Value::DateTime(now), "what": what, "ns": ns,
             "details": details,
         };
         let command = doc! { "insert": "changelog", "documents": vec![entry], "writeConcern": majority() };

@@ -310,7 +310,6 @@ pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> 
                 autocommit: None,
                 start_transaction: false,
                 stmt_ids: Vec::new(),
-                api: Default::default(),
             });
             let more = DocWriter::build(|w| w.document("o2", original));
             let origin = Origin {

@@ -369,7 +369,10 @@ def test_stopping_returns_while_a_donor_is_paused_which_then_changes_no_chunk(st
     until(lambda: donor.admin.command("_shardsvrJoinMigrations") is not None, 120)
     until(lambda: donor.config.migrationCoordinators.count_documents({}) == 0, 120)
     assert client.d.c.count_documents({}) == 320
-    assert chunks_of(client, "d.c") == stopped
+    # One that had not begun learns the raised version like any other, and has it raised once more when its commit is refused.
+    placed = lambda chunks: [(c["min"], c["max"], c["shard"]) for c in chunks]
+    assert placed(chunks_of(client, "d.c")) == placed(stopped)
+    assert step == 1 or chunks_of(client, "d.c") == stopped
     # A person's migration of the same range is made, once what was copied of it before is deleted.
     fenced = next(c for c in stopped if c["shard"] == "s0")
     client.admin.command("moveRange", "d.c", min=fenced["min"], toShard="s1")

@@ -85,6 +85,6 @@ assert.eq([13], values());
 begin();
 assert.commandWorked(run({insert: name, documents: [{_id: 3, k: 3, x: 13}]}));
 const cursor = assert.commandWorked(run({find: name, sort: {k: 1}, batchSize: 0})).cursor;
-assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid}), 50740);
+assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid}), 50803);
 assert.eq([13, 13], assert.commandWorked(run({getMore: cursor.id, collection: name})).cursor.nextBatch.map((d) => d.x));
 assert.commandWorked(end("commitTransaction"));

@@ -13,13 +13,19 @@ const stopped = rst.getSecondaries();
 stopped.forEach((s) => assert.commandWorked(s.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "alwaysOn"})));
 assert.commandWorked(primary.getDB("d").c.insert({_id: 1}, {writeConcern: {w: 1}}));
 
-const config = rst.getReplSetConfigFromNode();
-config.version += 1;
-const waiting = new Thread((host, config) => {
-    return new Mongo(host).adminCommand({replSetReconfig: config, maxTimeMS: 60000});
-}, primary.host, config);
-waiting.start();
-sleep(1000);
+/** A change of the configuration that has waited on this node for a second. */
+function reconfiguring(node) {
+    const config = rst.getReplSetConfigFromNode();
+    config.version += 1;
+    const waiting = new Thread((host, config) => {
+        return new Mongo(host).adminCommand({replSetReconfig: config, maxTimeMS: 60000});
+    }, node.host, config);
+    waiting.start();
+    sleep(1000);
+    return [config, waiting];
+}
+
+const [config, waiting] = reconfiguring(primary);
 const forced = Object.assign({}, config, {version: config.version + 1});
 assert.commandWorked(primary.adminCommand({replSetReconfig: forced, force: true}));
 stopped.forEach((s) => assert.commandWorked(s.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"})));
@@ -32,13 +38,7 @@ assert.soon(() => rst.getReplSetConfigFromNode().version > config.version);
 stopped.forEach((s) => assert.commandWorked(s.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "alwaysOn"})));
 const leader = rst.getPrimary();
 assert.commandWorked(leader.getDB("d").c.insert({_id: 2}, {writeConcern: {w: 1}}));
-const next = rst.getReplSetConfigFromNode();
-next.version += 1;
-const again = new Thread((host, config) => {
-    return new Mongo(host).adminCommand({replSetReconfig: config, maxTimeMS: 60000});
-}, leader.host, next);
-again.start();
-sleep(1000);
+const [, again] = reconfiguring(leader);
 assert.commandWorked(leader.adminCommand({replSetStepDown: 60, force: true}));
 stopped.forEach((s) => assert.commandWorked(s.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"})));
 again.join();

@@ -116,6 +116,8 @@ struct Entry {
     ns: String,
     session: Option<SessionId>,
     transaction: Option<i64>,
+    /// Of the command that opened it.
+    api: ApiParameters,
     no_timeout: bool,
     last_use_ms: i64,
     /// Up to the last batch but the one under way.
@@ -205,6 +207,7 @@ impl Cursors {
     pub fn open(&self, cursor: Cursor, now_ms: i64) -> Result<i64> {
         self.reap_if_due(now_ms);
         let kept = cursor.rows.held_bytes() + cursor.account.command.bytes().len();
+        let api = ApiParameters::of(cursor.account.command.doc());
         let mut entries = self.entries.lock();
         memory::check_cursor(kept, entries.len())?;
         let id = loop {
@@ -220,6 +223,7 @@ impl Cursors {
                 ns: cursor.ns.clone(),
                 session: cursor.session,
                 transaction: cursor.transaction,
+                api,
                 no_timeout: cursor.no_timeout,
                 last_use_ms: now_ms,
                 account: cursor.account.clone(),
@@ -252,7 +256,7 @@ impl Cursors {
         check_transaction(OF_NODE, id, entry.transaction, op.transaction_number())?;
         // Routers look at what their clients say, and ask for more without saying it again.
         if !op.client.internal.load(Ordering::Relaxed) {
-            op.api.check_cursor(ApiParameters::of(entry.account.command.doc()))?;
+            op.api.check_cursor(entry.api)?;
         }
         entry.last_use_ms = now_ms;
         match std::mem::replace(&mut entry.state, State::Pinned(op.clone())) {

@@ -115,12 +115,22 @@ pub async fn between_statements(op: &Operation, index: usize) -> Result<()> {
     }
 }
 
+/// What an error of this code has beside the code; of others everything is under `errInfo`.
+pub fn fields_beside(code: i32) -> &'static [&'static str] {
+    match code {
+        codes::DUPLICATE_KEY => &["keyPattern", "keyValue"],
+        codes::COLLECTION_UUID_MISMATCH => {
+            &["db", "collectionUUID", "expectedCollection", "actualCollection"]
+        }
+        _ => &[],
+    }
+}
+
 /// Adds what an error carries beside its code and text, where the real server puts it in a statement's error.
 pub fn error_details(error: &Error, e: &mut Document) {
     let Some(info) = &error.info else { return };
     match error.code {
-        // A duplicate key's pattern and value stand beside the code, and so do the collections that are not the same.
-        codes::DUPLICATE_KEY | codes::COLLECTION_UUID_MISMATCH => {
+        code if !fields_beside(code).is_empty() => {
             info.iter().for_each(|(name, value)| e.push(name, value.clone()))
         }
         codes::DOCUMENT_VALIDATION_FAILURE => {

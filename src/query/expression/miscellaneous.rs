@@ -127,13 +127,13 @@ pub fn meta(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> 
     if let ("textScore", Some(query)) = (s.as_str(), vars.text()) {
         return Ok(Expression::Special(Arc::new(TextScore(query.clone()))));
     }
-    if s == sort_key::META {
-        bail!(40218, "query requires sort key metadata, but it is not available");
-    }
-    if matches!(s.as_str(), "textScore" | "geoNearDistance" | "geoNearPoint") {
-        bail!(40218, "query requires {s} metadata, but it is not available");
-    }
-    Ok(Expression::Special(Arc::new(Meta(s.clone()))))
+    // These are there only where the pipeline or the projection was written anew.
+    let missing = match s.as_str() {
+        sort_key::META => "sort key",
+        "textScore" | "geoNearDistance" | "geoNearPoint" => s,
+        _ => return Ok(Expression::Special(Arc::new(Meta(s.clone())))),
+    };
+    bail!(40218, "query requires {missing} metadata, but it is not available")
 }
 
 /// The values by which the document at hand, as a sort sees it, is sorted.

@@ -12,7 +12,7 @@
 
 use super::fusion::stage_of;
 use super::score;
-use document::{Document, Value, doc};
+use document::{Doc, Document, Value, doc};
 
 /// Metadata and the field in which it stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -23,6 +23,11 @@ pub(super) struct Hidden {
 
 pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_score" };
 pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_scoreDetails" };
+
+/// Whether a projection may ask for `meta`: most are told without being read.
+pub(super) fn may_ask(projection: Doc<'_>, meta: &str) -> bool {
+    projection.bytes().windows(meta.len()).any(|bytes| bytes == meta.as_bytes())
+}
 
 /// The field of `{$meta: <name>}`.
 fn field_of(v: &Value, hidden: &[Hidden]) -> Option<&'static str> {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::fusion::stage_of;
-use super::hidden::{Hidden, asking, asks_for, carried};
+use super::hidden::{Hidden, asking, asks_for, carried, may_ask};
 use super::{Pipeline, host::Role, table};
 use document::{Doc, Value, doc};
 
@@ -20,9 +20,7 @@ const KEY: Hidden = Hidden { meta: META, field: FIELD };
 
 /// Whether a projection asks for it.
 pub fn is_asked_by(projection: Doc<'_>) -> bool {
-    // Most projections are told without being read.
-    projection.bytes().windows(META.len()).any(|bytes| bytes == META.as_bytes())
-        && asks_for(&Value::Document(projection.to_document()), &[KEY])
+    may_ask(projection, META) && asks_for(&Value::Document(projection.to_document()), &[KEY])
 }
 
 /// A pipeline that asks the query for the key where one of its stages reads it: behind what the query does of the pipeline, which

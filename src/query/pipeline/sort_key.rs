@@ -8,7 +8,7 @@
 //! ```
 
 use super::fusion::stage_of;
-use super::hidden::{Hidden, asking, carried};
+use super::hidden::{Hidden, asking, carried, may_ask};
 use crate::QueryContext;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
@@ -34,9 +34,7 @@ pub fn projection(
 }
 
 fn in_projection(projection: Doc<'_>, sort: Option<&SortSpec>) -> Option<DocBuf> {
-    // Most projections are told without being read.
-    let asks = projection.bytes().windows(META.len()).any(|bytes| bytes == META.as_bytes());
-    let sort = sort.filter(|sort| asks && !sort.is_empty() && !sort.by_score())?;
+    let sort = sort.filter(|sort| may_ask(projection, META) && !sort.is_empty() && !sort.by_score())?;
     let key = doc! { (OPERATOR): (sort.to_document()) };
     let Value::Document(new) = with(&projection.to_document().into(), &key) else { return None };
     Some(new.to_doc_buf())

@@ -2,9 +2,10 @@
 //! failure to record never fails what is recorded.
 
 use super::{ACTIONLOG, CHANGELOG, ConfigServer};
+use document::extended_json::format_date;
 use document::{Document, Result, Value, doc};
-use node::Operation;
 use node::write::unit::Origin;
+use node::{Node, Operation};
 
 const BYTES: i64 = 20 * 1024 * 1024;
 
@@ -36,18 +37,7 @@ impl ConfigServer {
     }
 
     async fn log_event(&self, log: &str, what: &str, ns: &str, details: Document) {
-        let host = &self.node.options.host;
-        let now = self.node.now_ms();
-        let id = format!(
-            "{host}-{}-{}",
-            document::extended_json::format_date(now).unwrap_or_default(),
-            self.node.new_object_id().hex()
-        );
-        let event = doc! {
-            "_id": id, "server": host.as_str(), "shard": "config", "clientAddr": "", "time": Value::DateTime(now),
-            "what": what, "ns": ns, "details": details,
-        };
-        let bytes = event.to_doc_buf();
+        let bytes = event(&self.node, "config", what, ns, details).to_doc_buf();
         let slot = self.node.namespaces.slot(log);
         let written = self
             .node
@@ -58,5 +48,15 @@ impl ConfigServer {
             .await;
         // A log that cannot be written is known to every other writer as well.
         drop(written);
+    }
+}
+
+/// An event that this node, of `shard`, writes now.
+pub(crate) fn event(node: &Node, shard: &str, what: &str, ns: &str, details: Document) -> Document {
+    let (host, now) = (node.options.host.as_str(), node.now_ms());
+    let id = format!("{host}-{}-{}", format_date(now).unwrap_or_default(), node.new_object_id().hex());
+    doc! {
+        "_id": id, "server": host, "shard": shard, "clientAddr": "", "time": Value::DateTime(now),
+        "what": what, "ns": ns, "details": details,
     }
 }

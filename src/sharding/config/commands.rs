@@ -67,6 +67,15 @@ const LOOK: &[&str] = &[
     "_configsvrTesseraSnapshots",
 ];
 
+/// Those by which shards come and go.
+const CHANGE_SHARDS: &[&str] = &[
+    "_configsvrAddShard",
+    "_configsvrCommitShardRemoval",
+    "_configsvrRemoveShard",
+    "_configsvrTransitionFromDedicatedConfigServer",
+    "_configsvrTransitionToDedicatedConfigServer",
+];
+
 /// Runs a command of [`COMMANDS`]; answers its reply without `ok`. What a change has written, or has found done before, is majority-committed
 /// when the reply is made: the catalog is read as it is here, and a repetition finds what the first attempt still waits for.
 ///
@@ -88,6 +97,9 @@ async fn run_in_turn(config: &Arc<ConfigServer>, op: &Operation, request: Reques
     // A shard's coordinator may have undone meanwhile what a message of its was for that comes late.
     let _passed = config.fences.pass(request.body).await?;
     let reply = answer(config, op, request).await?;
+    if CHANGE_SHARDS.contains(&request.name()) {
+        config.tell_cardinality().await?;
+    }
     if !LOOK.contains(&request.name()) {
         op.interruptible(config.node.wait_all_committed_for(op)).await??;
     }

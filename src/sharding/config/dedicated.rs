@@ -51,7 +51,7 @@ impl ConfigServer {
         let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority() };
         self.remote.admin(Target::Host(&connection), command).await?;
         let _writes = self.block_new_shard(&connection).await?;
-        let lock = self.topology.lock().await;
+        let _lock = self.topology.lock().await;
         self.refuse_during_standstill()?;
         if let Err(e) = self.refuse_users_databases() {
             self.forget_identity().await?;
@@ -60,8 +60,6 @@ impl ConfigServer {
         let set = connection.split_once('/').map_or("", |(set, _)| set).to_string();
         let candidate = Candidate { set, connection, config_version: 1, databases: Vec::new() };
         self.register(&candidate, CONFIG_SHARD, 0).await?;
-        drop(lock);
-        self.tell_cardinality().await?;
         Ok(Document::new())
     }
 
@@ -73,12 +71,9 @@ impl ConfigServer {
         require_majority(op, "_configsvrTransitionToDedicatedConfigServer")?;
         self.ensure().await?;
         let _one = self.transition.lock().await;
-        let lock = self.topology.lock().await;
+        let _lock = self.topology.lock().await;
         if let Ok(shard) = self.catalog().shard(CONFIG_SHARD) {
-            let reply = self.remove(shard).await?;
-            drop(lock);
-            self.tell_cardinality().await?;
-            return Ok(reply);
+            return self.remove(shard).await;
         }
         // It was removed, and the node that did so has not come to clear up.
         if !self.has_config_identity()? {

@@ -5,14 +5,15 @@
 //!
 //! Serialisation: `topology` guards what depends on the set of shards and databases (addShard against createDatabase);
 //! a lock for each collection's chunks makes read-check-write of versions atomic. Both are held across durable writes
-//! and never across a call to another node, except `topology` by addShard, which must not miss a new database.
+//! and never across a call to another node, except `topology` by addShard, which must not miss a new database. What shards are told of
+//! (blocks of user writes, cluster parameters) has locks of its own, held while they are told.
 //!
 //! Versions: a migration raises the collection's major version; a split or merge its minor; a new incarnation gets a
 //! new epoch and timestamp. All are chosen here and nowhere else.
 
 mod addresses;
 pub mod catalog;
-mod changelog;
+pub(crate) mod changelog;
 pub mod chunks;
 mod cluster_parameters;
 pub mod collections;

@@ -70,16 +70,14 @@ impl ConfigServer {
         let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority() };
         self.remote.admin(Target::Host(&candidate.connection), command).await.map_err(|e| failed(&e))?;
         let _writes = self.block_new_shard(&candidate.connection).await.map_err(|e| failed(&e))?;
-        let parameters = self.give_parameters(&candidate.connection).await.map_err(|e| failed(&e))?;
-        let lock = self.topology.lock().await;
+        let _parameters = self.give_parameters(&candidate.connection).await.map_err(|e| failed(&e))?;
+        let _lock = self.topology.lock().await;
         self.refuse_during_standstill()?;
         if let Some(existing) = self.already_a_shard(&candidate.connection, Some(&name))? {
             return Ok(doc! { "shardAdded": existing });
         }
         self.check_databases(&candidate, &name)?;
         self.register(&candidate, &name, max_size_mib).await?;
-        drop((lock, parameters));
-        self.tell_cardinality().await?;
         Ok(doc! { "shardAdded": name })
     }
 
@@ -222,7 +220,7 @@ impl ConfigServer {
     pub async fn remove_shard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, "_configsvrRemoveShard")?;
         self.ensure().await?;
-        let lock = self.topology.lock().await;
+        let _lock = self.topology.lock().await;
         let shard = self.shard_of_argument(&request)?;
         if shard.name == CONFIG_SHARD {
             bail!(
@@ -230,10 +228,7 @@ impl ConfigServer {
                 "the config server ceases to be a shard by transitionToDedicatedConfigServer, not by removeShard"
             );
         }
-        let reply = self.remove(shard).await?;
-        drop(lock);
-        self.tell_cardinality().await?;
-        Ok(reply)
+        self.remove(shard).await
     }
 
     /// Drains the shard and, when it is empty, removes it: one step of that. Under the lock of the topology.
@@ -322,7 +317,7 @@ impl ConfigServer {
     pub async fn commit_shard_removal(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, "commitShardRemoval")?;
         self.ensure().await?;
-        let lock = self.topology.lock().await;
+        let _lock = self.topology.lock().await;
         let shard = self.shard_of_argument(&request)?;
         if !shard.draining {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
@@ -333,8 +328,6 @@ impl ConfigServer {
             return Err(e.with_info(doc! { "remaining": left.remaining() }));
         }
         self.forget_shard(&shard).await?;
-        drop(lock);
-        self.tell_cardinality().await?;
         Ok(Document::new())
     }
 

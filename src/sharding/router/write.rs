@@ -22,7 +22,7 @@ use crate::routing::RoutingTable;
 use document::error::RETRIABLE;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
 use futures::future::join_all;
-use node::write::statement::error_details;
+use node::write::statement::{error_details, fields_beside};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use wire::client::RemoteError;
@@ -797,13 +797,7 @@ pub fn error_of(e: Doc<'_>) -> Error {
         e.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(document::codes::UNKNOWN_ERROR);
     let error = Error::new(code, e.get_str("errmsg").unwrap_or(""));
     // What the node puts beside the code; everything else is under errInfo.
-    let beside: &[&str] = match error.code {
-        codes::DUPLICATE_KEY => &["keyPattern", "keyValue"],
-        codes::COLLECTION_UUID_MISMATCH => {
-            &["db", "collectionUUID", "expectedCollection", "actualCollection"]
-        }
-        _ => &[],
-    };
+    let beside = fields_beside(error.code);
     if !beside.is_empty() {
         return error.with_info(super::body::take(e, beside));
     }

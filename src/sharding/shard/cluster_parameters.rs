@@ -3,7 +3,6 @@
 use super::ShardRole;
 use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, doc};
 use node::cluster_parameters::COLLECTION;
-use node::local::LocalClient;
 
 /// `{_shardsvrSetClusterParameter: {<name>: {...}}, clusterParameterTime: timestamp}`, kept unless what is here is as new.
 ///
@@ -16,14 +15,13 @@ pub async fn set(role: &ShardRole, body: Doc<'_>) -> Result<Document> {
     };
     let given = body.get("clusterParameterTime").and_then(|v| v.as_timestamp());
     let time = given.unwrap_or_else(|| role.node.cluster_time());
-    let local = LocalClient::new(role.node.clone());
-    let known = local.find_one(COLLECTION, &doc! { "_id": name })?.and_then(|d| time_of(&d));
+    let known = role.local.find_one(COLLECTION, &doc! { "_id": name })?.and_then(|d| time_of(&d));
     if known.is_some_and(|known| known >= time) {
         return Ok(Document::new());
     }
     let mut parameter = doc! { "_id": name, "clusterParameterTime": time };
     parameter.0.extend(fields.to_document().0);
-    local.put(COLLECTION, &parameter).await?;
+    role.local.put(COLLECTION, &parameter).await?;
     Ok(Document::new())
 }
 

@@ -1,9 +1,9 @@
 //! What happened, for `config.changelog`. Nobody waits for it to succeed.
 
+use crate::config::changelog::event;
 use crate::remote::{Target, majority};
 use crate::shard::ShardRole;
-use document::extended_json::format_date;
-use document::{Document, Value, doc};
+use document::{Document, doc};
 use parking_lot::Mutex;
 use runtime::Instant;
 
@@ -11,13 +11,7 @@ impl ShardRole {
     /// Writes an entry on the config server. A failure is passed over: the log is for people.
     pub(crate) async fn log_change(&self, what: &str, ns: &str, details: Document) {
         let Some(identity) = self.identity() else { return };
-        let host = self.node.options.host.clone();
-        let now = self.node.now_ms();
-        let entry = doc! {
-            "_id": format!("{host}-{}-{}", format_date(now).unwrap_or_default(), self.node.new_object_id().hex()),
-            "server": host.as_str(), "shard": &*identity.name, "clientAddr": "", "time": Value::DateTime(now), "what": what, "ns": ns,
-            "details": details,
-        };
+        let entry = event(&self.node, &identity.name, what, ns, details);
         let command = doc! { "insert": "changelog", "documents": vec![entry], "writeConcern": majority() };
         let _ = self.remote.run(Target::Config, "config", command.to_doc_buf()).await;
     }
